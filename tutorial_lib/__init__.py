@@ -1,0 +1,9 @@
+"""The library of the interactive book *Attention, Made Visible*.
+
+One module for each thing the book defines: ``masks``, ``kernels``, ``attention``;
+``recording`` to look inside, ``plotting`` and ``figures`` to show what is there,
+``exercises`` to check what a reader wrote. Import from the module you need;
+importing the package alone costs nothing.
+"""
+
+__version__ = "0.1.0"

@@ -1,0 +1,173 @@
+"""Attention: how a query reads from keys and values.
+
+Shapes: queries (..., query, d_k), keys (..., key, d_k), values (..., key, d_v).
+Weights and masks are (..., query, key); a mask is boolean and True means "may look".
+A query that may look at nothing gets weights 0 and output 0.
+
+This module knows tensors only: no data, no training, no plots.
+"""
+
+import torch
+import torch.nn.functional as F
+from einops import rearrange
+from torch import nn
+
+from tutorial_lib.masks import causal_mask
+from tutorial_lib.shapes import check_mask, check_shapes
+
+
+def masked_softmax(scores, mask=None):
+    """Turn scores into weights that sum to 1 over the keys a query may look at.
+
+    ``scores`` and the result are (..., query, key); ``mask`` is boolean, True where
+    the query may look. A query that may look at nothing gets weights 0. Raises
+    ValueError if the mask is not boolean or does not broadcast to the scores.
+    """
+    if mask is None:
+        return scores.softmax(dim=-1)
+    check_mask(mask, scores.shape)
+    lowest = torch.finfo(scores.dtype).min  # finite, so that no row turns into NaN
+    weights = scores.masked_fill(~mask, lowest).softmax(dim=-1)
+    return weights.masked_fill(~mask, 0)  # for a query that may look at nothing
+
+
+def nadaraya_watson(queries, keys, values, kernel):
+    """Predict each query's value by the average of the values near it.
+
+    ``queries`` are (query,) or (query, d_k), ``keys`` (key,) or (key, d_k), ``values``
+    (key,) or (key, d_v); ``kernel`` turns distances into similarities (see
+    ``tutorial_lib.kernels``). Returns the outputs, (query,) or (query, d_v), and the
+    weights (query, key). A query with no key within reach gets weights 0 and output 0.
+    Raises ValueError if the shapes do not fit. Nadaraya (1964), Watson (1964).
+    """
+    if queries.ndim == 1 and keys.ndim == 1:
+        queries, keys = queries[:, None], keys[:, None]
+    check_shapes(queries, keys, values if values.ndim > 1 else values[:, None])
+    exact = "donot_use_mm_for_euclid_dist"  # the fast way rounds small distances
+    similarities = kernel(torch.cdist(queries, keys, compute_mode=exact))
+    total = similarities.sum(dim=-1, keepdim=True)
+    weights = similarities / total.where(total > 0, 1)  # (query, key)
+    return weights @ values, weights
+
+
+def attention_weights(queries, keys, mask=None, *, causal=False):
+    """How much each query looks at each key: softmax(Q Kᵀ / √d_k).
+
+    ``queries`` (..., query, d_k), ``keys`` (..., key, d_k); the weights are
+    (..., query, key). ``causal`` lets query i look at keys 0 to i, besides any mask.
+    The first half of Vaswani et al. (2017), equation 1.
+    """
+    precise = torch.promote_types(queries.dtype, torch.float32)
+    queries, keys = queries.to(precise), keys.to(precise)  # float16 ends at 65504
+    scores = queries @ keys.transpose(-2, -1) / queries.shape[-1] ** 0.5
+    if causal:
+        mask = add_causal(mask, scores.shape[-1], device=scores.device)
+    return masked_softmax(scores, mask)
+
+
+def scaled_dot_product_attention(queries, keys, values, mask=None, *, causal=False):
+    """Average the values, weighted by how well each key matches the query.
+
+    ``queries`` (..., query, d_k), ``keys`` (..., key, d_k), ``values`` (..., key, d_v);
+    ``mask`` is boolean, True where a query may look; ``causal`` lets query i look at
+    keys 0 to i, besides any mask. Returns the outputs (..., query, d_v) and the
+    weights (..., query, key). Raises ValueError if the shapes do not fit together.
+    Vaswani et al. (2017), equation 1.
+    """
+    check_shapes(queries, keys, values, causal=causal)
+    weights = attention_weights(queries, keys, mask, causal=causal).to(values.dtype)
+    return weights @ values, weights
+
+
+class AdditiveAttention(nn.Module):
+    """Attention whose scores come from a small network: vᵀ tanh(W_Q q + W_K k).
+
+    Queries and keys may differ in size: ``d_query`` and ``d_key``; the network has
+    ``d_hidden`` neurons. Bahdanau et al. (2015), appendix A.1.2. It holds
+    (batch, query, key, d_hidden) numbers at once, so keep it for short sequences.
+    """
+
+    def __init__(self, d_query, d_key, d_hidden):
+        super().__init__()
+        self.W_Q = nn.Linear(d_query, d_hidden, bias=False)
+        self.W_K = nn.Linear(d_key, d_hidden, bias=False)
+        self.v = nn.Linear(d_hidden, 1, bias=False)
+        self.map = nn.Identity()  # sees the weights, so that a hook can record them
+
+    def forward(self, queries, keys, values, mask=None):
+        """Read (batch, query, d_v) from ``values`` (batch, key, d_v)."""
+        sizes = (self.W_Q.in_features, self.W_K.in_features)
+        check_shapes(queries, keys, values, sizes=sizes)
+        Q = self.W_Q(queries).unsqueeze(-2)  # (batch, query, 1, d_hidden)
+        K = self.W_K(keys).unsqueeze(-3)  # (batch, 1, key, d_hidden)
+        scores = self.v(torch.tanh(Q + K)).squeeze(-1)  # (batch, query, key)
+        return self.map(masked_softmax(scores, mask)) @ values
+
+
+class MultiHeadAttention(nn.Module):
+    """Attention in several subspaces at once: Vaswani et al. (2017), figure 2.
+
+    ``d_model`` is the size of a token, split evenly over the ``heads``; ``dropout``
+    is the probability with which a weight is dropped in training. Raises ValueError
+    if the heads do not divide d_model.
+    """
+
+    def __init__(self, d_model, heads, *, bias=True, dropout=0.0):
+        super().__init__()
+        if heads < 1 or d_model % heads:
+            raise ValueError(
+                f"heads must divide d_model: {heads} does not divide {d_model}"
+            )
+        self.heads, self.dropout = heads, dropout
+        self.W_Q = nn.Linear(d_model, d_model, bias=bias)
+        self.W_K = nn.Linear(d_model, d_model, bias=bias)
+        self.W_V = nn.Linear(d_model, d_model, bias=bias)
+        self.W_O = nn.Linear(d_model, d_model, bias=bias)
+        self.map = nn.Identity()  # sees the weights, so that a hook can record them
+
+    def forward(self, queries, keys, values, mask=None, *, causal=False):
+        """Read (batch, query, d_model) from ``values`` (batch, key, d_model).
+
+        A mask is (query, key), (batch, 1 or query, key) for all heads, or
+        (batch, head, query, key). Raises ValueError if the shapes do not fit.
+        """
+        d_model = self.W_O.in_features
+        check_shapes(queries, keys, values, causal=causal, sizes=(d_model, d_model))
+        split = "batch token (head d_k) -> batch head token d_k"
+        Q = rearrange(self.W_Q(queries), split, head=self.heads)
+        K = rearrange(self.W_K(keys), split, head=self.heads)
+        V = rearrange(self.W_V(values), split, head=self.heads)
+        if mask is not None and mask.ndim == 3:
+            mask = mask.unsqueeze(1)  # (batch, 1, query, key): the same for all heads
+        context = self.attend(Q, K, V, mask, causal)  # (batch, head, query, d_k)
+        join = "batch head token d_k -> batch token (head d_k)"
+        return self.W_O(rearrange(context, join))
+
+    def attend(self, Q, K, V, mask, causal):
+        """Weigh and average, keeping the weights only while somebody watches."""
+        dropout = self.dropout if self.training else 0.0
+        if not self.map._forward_hooks:  # nobody watches
+            return fused_attention(Q, K, V, mask, causal=causal, dropout=dropout)
+        weights = self.map(attention_weights(Q, K, mask, causal=causal).to(V.dtype))
+        return F.dropout(weights, dropout) @ V
+
+
+def fused_attention(Q, K, V, mask=None, *, causal=False, dropout=0.0):
+    """Scaled dot-product attention without ever holding the weights.
+
+    Gives the outputs (..., query, d_v) of ``scaled_dot_product_attention`` in memory
+    that grows with the tokens, not with their square: Dao et al. (2022).
+    """
+    if mask is not None:
+        check_mask(mask, (*Q.shape[:-1], K.shape[-2]))
+        if causal:
+            mask, causal = add_causal(mask, K.shape[-2], device=Q.device), False
+    return F.scaled_dot_product_attention(
+        Q, K, V, attn_mask=mask, dropout_p=dropout, is_causal=causal
+    )
+
+
+def add_causal(mask, tokens, *, device):
+    """Combine a mask, or none, with the causal one; the result is (..., query, key)."""
+    causal = causal_mask(tokens, device=device)
+    return causal if mask is None else mask & causal

@@ -1,0 +1,45 @@
+"""Masks: which query may look at which key.
+
+A mask is a boolean tensor and True means "may look", as in
+``torch.nn.functional.scaled_dot_product_attention``. Rows are queries, columns are
+keys. Masks combine with ``&``.
+
+This module knows nothing of scores, weights or models.
+"""
+
+import torch
+
+
+def causal_mask(tokens, *, device=None):
+    """Let each token look at itself and at what came before it.
+
+    Returns a boolean mask (token, token), True on and below the diagonal:
+    Vaswani et al. (2017), section 3.2.3.
+    """
+    return torch.ones(tokens, tokens, dtype=torch.bool, device=device).tril()
+
+
+def length_mask(lengths, keys):
+    """Let every query look at the first ``lengths[b]`` keys of its sequence.
+
+    ``lengths`` holds one whole number per sequence of the batch, each from 0 to
+    ``keys``, the padded length. Returns a boolean mask (batch, 1, key). Raises
+    ValueError for a length outside that range.
+    """
+    lengths = torch.as_tensor(lengths)
+    if lengths.numel() and not 0 <= lengths.min() <= lengths.max() <= keys:
+        raise ValueError(
+            f"lengths must lie between 0 and keys={keys}, got {lengths.tolist()}"
+        )
+    return torch.arange(keys, device=lengths.device) < lengths[:, None, None]
+
+
+def window_mask(tokens, radius, *, device=None):
+    """Let each token look at itself and at ``radius`` neighbours on either side.
+
+    Returns a boolean mask (token, token), True where query and key are at most
+    ``radius`` positions apart: the restricted self-attention of Vaswani et al.
+    (2017), section 4.
+    """
+    position = torch.arange(tokens, device=device)
+    return (position[:, None] - position).abs() <= radius

@@ -1,0 +1,57 @@
+"""Shapes: one clear sentence when the inputs of an attention do not fit together.
+
+This module knows the shapes and types of tensors, and nothing of what they hold.
+"""
+
+import torch
+
+
+def check_mask(mask, shape):
+    """Raise a ValueError of one line unless ``mask`` is boolean and fits ``shape``.
+
+    ``shape`` is that of the scores, (..., query, key); the mask must broadcast to it.
+    """
+    if mask.dtype != torch.bool:
+        raise ValueError(
+            f"mask must be boolean, True where a query may look, got {mask.dtype}: "
+            "make it boolean with mask.bool(), or for 0 and -inf with mask == 0"
+        )
+    try:
+        fits = torch.broadcast_shapes(mask.shape, shape) == torch.Size(shape)
+    except RuntimeError:
+        fits = False
+    if not fits:
+        raise ValueError(
+            f"mask {tuple(mask.shape)} does not broadcast to the scores "
+            f"(..., query, key) = {tuple(shape)}"
+        )
+
+
+def check_shapes(queries, keys, values, *, causal=False, sizes=None):
+    """Raise a ValueError of one line unless queries, keys and values fit together.
+
+    ``sizes`` are the last axes that queries and keys must have; without it they must
+    have the same. ``causal`` asks for as many queries as keys.
+    """
+    for name, tensor in (("queries", queries), ("keys", keys), ("values", values)):
+        if tensor.ndim < 2:
+            raise ValueError(
+                f"{name} must be (..., {name}, d), got {tuple(tensor.shape)}: "
+                "give a single vector its own axis with [None]"
+            )
+    expected = sizes or (queries.shape[-1], queries.shape[-1])
+    if (queries.shape[-1], keys.shape[-1]) != expected:
+        raise ValueError(
+            f"queries {tuple(queries.shape)} and keys {tuple(keys.shape)} must end in "
+            f"the sizes {expected[0]} and {expected[1]}"
+        )
+    if keys.shape[-2] != values.shape[-2]:
+        raise ValueError(
+            f"every key needs one value: got {keys.shape[-2]} keys "
+            f"and {values.shape[-2]} values"
+        )
+    if causal and queries.shape[-2] != keys.shape[-2]:
+        raise ValueError(
+            f"causal=True needs as many queries as keys, got {queries.shape[-2]} and "
+            f"{keys.shape[-2]}: pass a mask that says which key each query may see"
+        )
