@@ -1,0 +1,170 @@
+# Attention, Made Visible. `make help` lists what can be made and how to ask for it.
+# Needs a POSIX shell, GNU make 3.81 or newer and Python; nothing else.
+
+BOOK := .venv-book
+FULL := .venv
+INSTALLER = uv
+PORT = 8000
+
+# Stored results must come out again to the last printed digit, so everything that
+# runs notebooks uses the same arithmetic: one instruction set, one thread.
+export OMP_NUM_THREADS = 1
+export PYTHONHASHSEED = 0
+ifeq ($(shell uname -m),x86_64)
+export ATEN_CPU_CAPABILITY = avx2
+export MKL_CBWR = COMPATIBLE
+export ONEDNN_MAX_CPU_ISA = AVX2
+endif
+
+.DEFAULT_GOAL = help
+.NOTPARALLEL:
+.SUFFIXES:
+.PHONY: always book clean everything help lint notebooks requirements serve test
+
+help:
+	@echo 'make book                 build _build/html from the executed notebooks (no torch)'
+	@echo 'make serve                show it at http://127.0.0.1:8000 (PORT=8080 elsewhere)'
+	@echo 'make test                 check everything (FORCE=1: even if nothing changed)'
+	@echo 'make notebooks            run the notebooks that changed (CH=02: chapter 2 only)'
+	@echo 'make requirements         pin both environments anew'
+	@echo 'make clean                remove _build'
+	@echo
+	@echo 'PYTHON=python3.12         the interpreter to use'
+	@echo 'INSTALLER=pip             install with pip instead of uv'
+	@echo 'TORCH_INDEX=https://...   another package index for torch, e.g. for CPU wheels'
+
+# --- Fingerprints -----------------------------------------------------------------
+# A target is remade when the *content* of its inputs changed, not their dates, so a
+# switch of branches and back costs nothing.
+
+# $(call fingerprint,FOLDERS AND FILES)
+fingerprint = find $(1) \( -name '.git' -o -name '.venv*' -o -name '_build' \
+	-o -name '*.egg-info' -o -name '__pycache__' -o -name '.*_cache' \
+	-o -name '.ipynb_checkpoints' -o -name '.DS_Store' \) -prune \
+	-o -type f -exec cksum {} + | LC_ALL=C sort
+
+# Keeps the old file, and with it its date, when nothing in it changed.
+record = mkdir -p $(@D) && cat > $@.new && \
+	if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+
+_build/book.frame: always
+	@$(call fingerprint,_config.yml _toc.yml book/_ext book/_static) | { $(record); }
+
+_build/book.pages: always
+	@$(call fingerprint,book notebooks tutorial_lib) | { $(record); }
+
+_build/test.inputs: always
+	@{ $(call fingerprint,.); echo "$$REQUIRE_BROWSER $$CHROMIUM"; \
+	for name in chromium chromium-browser google-chrome chrome; \
+	do command -v $$name; done; } | { $(record); }
+
+# --- Environments -----------------------------------------------------------------
+
+# An environment keeps the Python it was made with until another one is asked for.
+# $(call python,ENVIRONMENT)
+python = $(or $(PYTHON),$(wildcard $(1)/bin/python),python3)
+
+# $(call wanted,ENVIRONMENT,REQUIREMENTS FILES)
+wanted = { $(call python,$(1)) --version 2>&1; cat $(2); } | { $(record); }
+
+# $(call require,ENVIRONMENT,NEWEST MINOR VERSION,WHAT NEEDS IT,SPOKEN RANGE)
+require = $(call python,$(1)) -c 'import sys; version = sys.version_info[:2]; \
+	sys.exit(None if (3, 10) <= version <= (3, $(2)) else \
+	"$(3) needs Python $(4), and $(call python,$(1)) is %d.%d: \
+	name another one, for example PYTHON=python3.12" % version)'
+
+# $(call create,ENVIRONMENT)
+create = test "$$($(1)/bin/python --version 2>&1)" = \
+	"$$($(call python,$(1)) --version 2>&1)" \
+	|| $(call python,$(1)) -m venv --clear $(1)
+
+# $(call install,ENVIRONMENT,ARGUMENTS)
+pip = $(1)/bin/python -m pip install --quiet --disable-pip-version-check
+install = { test "$(INSTALLER)" = uv && $(call pip,$(1)) uv \
+	&& $(1)/bin/uv pip install --quiet --python $(1)/bin/python $(2); } \
+	|| { echo "Installing with pip" && $(call pip,$(1)) $(2); }
+
+_build/venv-book.wanted: always
+	@$(call wanted,$(BOOK),book/requirements.txt)
+
+_build/venv.wanted: always
+	@$(call wanted,$(FULL),requirements.txt pyproject.toml)
+
+$(BOOK)/installed: _build/venv-book.wanted
+	@$(call require,$(BOOK),99,The book,3.10 or newer)
+	@echo "Installing what builds the book into $(BOOK)"
+	@$(call create,$(BOOK))
+	@$(call install,$(BOOK),-r book/requirements.txt)
+	@touch $@
+
+# Wheels from another index bring (or leave out) their own CUDA packages.
+$(FULL)/installed: _build/venv.wanted
+	@$(call require,$(FULL),13,The full environment,3.10 to 3.13)
+	@echo "Installing everything into $(FULL) (torch is large: minutes the first time)"
+	@$(call create,$(FULL))
+ifdef TORCH_INDEX
+	@grep -v -E '^(cuda-|nvidia-|triton=)' requirements.txt > _build/requirements.txt
+	@UV_INDEX_STRATEGY=unsafe-best-match; export UV_INDEX_STRATEGY; \
+	$(call install,$(FULL),--extra-index-url $(TORCH_INDEX) -r _build/requirements.txt)
+else
+	@$(call install,$(FULL),-r requirements.txt)
+endif
+	@touch $@
+
+# --- The book ---------------------------------------------------------------------
+
+book: _build/book.built
+	@echo "The book is built: open _build/html/index.html, or: make serve"
+
+# A new frame (configuration, table of contents, style) touches every page. After a
+# failure everything is built anew, because a page is only warned about once.
+_build/book.built: $(BOOK)/installed _build/book.frame _build/book.pages
+	@echo "Building the book into _build/html"
+	@$(if $(filter-out _build/book.pages,$?),rm -rf _build/html _build/.doctrees)
+	@$(BOOK)/bin/jupyter-book build . -n -W --keep-going -q || { rm -f $@; exit 1; }
+	@touch $@
+
+serve: book
+	@echo "Showing the book at http://127.0.0.1:$(PORT) until Ctrl-C"
+	@$(BOOK)/bin/python -m http.server $(PORT) --bind 127.0.0.1 --directory _build/html
+
+# --- Notebooks and tests ----------------------------------------------------------
+
+notebooks: $(FULL)/installed
+	@$(FULL)/bin/python -m tutorial_lib sync
+	@$(FULL)/bin/python -m tutorial_lib execute $(CH)
+
+test: $(FULL)/installed _build/test.inputs
+	@if test -z "$(FORCE)" && cmp -s _build/test.inputs _build/test.passed; then \
+	echo "Nothing changed since the last green run (make test FORCE=1 runs it again):"; \
+	tail -n 1 _build/test.log; \
+	else $(MAKE) --no-print-directory lint book everything; fi
+
+lint: $(FULL)/installed
+	@echo "Checking style"
+	@$(FULL)/bin/ruff check --quiet tutorial_lib tests benchmarks notebooks book/_ext
+	@$(FULL)/bin/ruff format --quiet --check \
+	tutorial_lib tests benchmarks notebooks book/_ext
+	@$(FULL)/bin/oxlint --quiet tutorial_lib/figures
+
+# The exit status of a pipe is that of its last command, so pytest's is kept in a file.
+everything: $(FULL)/installed _build/test.inputs
+	@echo "Running the tests and every notebook"
+	@rm -f _build/test.passed
+	@{ $(FULL)/bin/python -m pytest tests notebooks --nbval --nbval-current-env \
+	--nbval-cell-timeout=300 --nbval-sanitize-with tests/nbval.cfg; \
+	echo $$? > _build/test.status; } 2>&1 | tee _build/test.log
+	@exit $$(cat _build/test.status)
+	@cp _build/test.inputs _build/test.passed
+
+# --- Upkeep -----------------------------------------------------------------------
+
+compile = $(FULL)/bin/uv pip compile --quiet --universal --python-version 3.10 \
+	--no-annotate --custom-compile-command "make requirements"
+
+requirements: $(FULL)/installed
+	$(compile) --group book -o book/requirements.txt
+	echo "-e ." | $(compile) --group test -c book/requirements.txt -o requirements.txt -
+
+clean:
+	rm -rf _build

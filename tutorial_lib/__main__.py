@@ -1,0 +1,82 @@
+"""The command line: ``python -m tutorial_lib``, run in the folder of the book.
+
+It does not know how anything is done, only what it is called.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+
+def main(arguments=None):
+    """Run one command and return its exit status: 0 when all is well."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.command is None:
+        parser.print_help()
+        return 0
+    if not Path("_config.yml").is_file():
+        return _fail("there is no _config.yml here: change into the folder of the book")
+    try:
+        return options.command(options)
+    except ValueError as error:
+        return _fail(str(error))
+
+
+def _parser():
+    parser = argparse.ArgumentParser(prog="python -m tutorial_lib", description=__doc__)
+    parser.set_defaults(command=None)
+    commands = parser.add_subparsers(title="commands", metavar="")
+
+    command = commands.add_parser(
+        "sync", help="copy library definitions and the Colab cell into the notebooks"
+    )
+    command.add_argument("--check", action="store_true", help="say what drifted only")
+    command.set_defaults(command=_sync)
+
+    command = commands.add_parser("execute", help="run the notebooks that changed")
+    command.add_argument("chapter", nargs="?", default="", help="for example 02")
+    command.set_defaults(command=_execute)
+
+    command = commands.add_parser(
+        "repository", help="set the address that Colab fetches the book from"
+    )
+    command.add_argument("address", help="for example https://github.com/you/fork")
+    command.set_defaults(command=_repository)
+    return parser
+
+
+def _sync(options):
+    from tutorial_lib.sync import sync
+
+    drifted = sync(".", check=options.check)
+    for line in drifted:
+        print(line)
+    if not drifted:
+        print("The notebooks agree with the library.")
+    elif options.check:
+        return _fail("the cells above drifted: run python -m tutorial_lib sync")
+    return 0
+
+
+def _execute(options):
+    from tutorial_lib.execution import execute
+
+    return 1 if execute(".", options.chapter) else 0
+
+
+def _repository(options):
+    from tutorial_lib.repository import write_address
+
+    address = write_address(".", options.address)
+    print(f"The repository is {address}." if address else "There is no repository.")
+    return _sync(argparse.Namespace(check=False))
+
+
+def _fail(message):
+    print(message, file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,50 @@
+"""The address of the book's repository, which stands once, in ``_config.yml``.
+
+Pages link to Colab only if there is an address, and notebooks fetch the library from
+it. The file is edited as text so that its comments survive.
+
+This module does not know whether anything answers at the address.
+"""
+
+import re
+from pathlib import Path
+
+ADDRESS = re.compile(r'^(repository:\n(?: .*\n)*? +url: *)"([^"\n]*)"', re.MULTILINE)
+GITHUB = re.compile(r"https://github\.com/[\w.-]+/[\w.-]+")
+
+
+def read_address(root):
+    """Return the address in ``_config.yml`` under ``root``, or ``""`` while unset.
+
+    Raises ValueError if the file has no line for it.
+    """
+    return _find(Path(root) / "_config.yml").group(2)
+
+
+def write_address(root, address):
+    """Set the address and return it as written: no final slash, no ``.git``.
+
+    An empty address unsets it. Raises ValueError unless it is a GitHub repository,
+    because Colab opens notebooks from nowhere else.
+    """
+    address = address.strip().rstrip("/")
+    address = address[:-4] if address.endswith(".git") else address
+    if address and not GITHUB.fullmatch(address):
+        raise ValueError(
+            f"{address} is not the address of a GitHub repository: "
+            "give one like https://github.com/you/fork"
+        )
+    path = Path(root) / "_config.yml"
+    found = _find(path)
+    text = found.string[: found.start(2)] + address + found.string[found.end(2) :]
+    path.write_text(text, encoding="utf-8", newline="\n")
+    return address
+
+
+def _find(path):
+    found = ADDRESS.search(path.read_text(encoding="utf-8"))
+    if found is None:
+        raise ValueError(
+            f'{path} has no line for the address: add url: "" under repository:'
+        )
+    return found

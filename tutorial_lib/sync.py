@@ -1,0 +1,170 @@
+"""Keep the notebooks' copies of library definitions, and their Colab cell, true.
+
+The library is the source: a top-level function or class in a notebook whose name
+exists in ``tutorial_lib`` is the library's text, decorators and docstring included.
+Cells tagged ``exercise`` are exempt, because there the reader writes the definition.
+
+This module does not know what a definition means, and it runs none.
+"""
+
+import ast
+import json
+import re
+from pathlib import Path
+
+from tutorial_lib.repository import read_address
+
+DEFINITIONS = (ast.AsyncFunctionDef, ast.ClassDef, ast.FunctionDef)
+MAGIC = re.compile(r"^(\s*)[%!].*$", re.MULTILINE)
+
+COLAB_TITLE = "# @title Colab setup (does nothing elsewhere)\nimport sys\n\n"
+COLAB_INSTALL = """\
+if "google.colab" in sys.modules:
+    %pip install -q "git+{address}"
+"""
+COLAB_EXPLANATION = """\
+if "google.colab" in sys.modules:
+    print("This copy of the book does not say where its library can be fetched from.")
+    print("Its owner can: python -m tutorial_lib repository https://github.com/you/fork")
+"""
+
+
+def sync(root, *, check=False):
+    """Bring every notebook under ``root`` into line with the library.
+
+    Returns one sentence for each cell that had drifted. With ``check`` nothing is
+    written. Raises ValueError if two library modules define the same public name,
+    or if a cell is not Python.
+    """
+    library = library_definitions(Path(root) / "tutorial_lib")
+    colab = colab_cell(read_address(root))
+    drifted = []
+    for path in sorted(Path(root).glob("notebooks/*.ipynb")):
+        notebook = read_notebook(path)
+        changes = synchronise(notebook, library, colab)
+        drifted += [f"{path.name}, {change}" for change in changes]
+        if changes and not check:
+            write_notebook(path, notebook)
+    return drifted
+
+
+def library_definitions(folder):
+    """Return the text of every public definition in the modules of ``folder``.
+
+    The result maps names to source text without a final newline. Raises ValueError
+    if a name is defined twice.
+    """
+    found, home = {}, {}
+    for path in sorted(folder.glob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        for name, first, last in definitions(text):
+            if name in found:
+                raise ValueError(
+                    f"{name} is defined in {home[name]} and in {path.name}: a notebook "
+                    "can only copy one of them, rename the other"
+                )
+            if not name.startswith("_"):
+                found[name] = "\n".join(text.split("\n")[first:last])
+                home[name] = path.name
+    return found
+
+
+def definitions(source):
+    """List ``(name, first line, line after the last)`` of top-level definitions.
+
+    Lines count from 0 and include decorators. IPython's magics are skipped.
+    """
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:
+        tree = ast.parse(MAGIC.sub(r"\1pass", source))
+    return [
+        (node.name, _first_line(node) - 1, node.end_lineno)
+        for node in tree.body
+        if isinstance(node, DEFINITIONS)
+    ]
+
+
+def _first_line(node):
+    return min([node.lineno, *(d.lineno for d in node.decorator_list)])
+
+
+def mirror(source, library):
+    """Replace each definition that the library knows by the library's own text.
+
+    Returns the new source and the names that differed.
+    """
+    lines, changed = source.split("\n"), []
+    for name, first, last in reversed(definitions(source)):
+        if name in library and "\n".join(lines[first:last]) != library[name]:
+            lines[first:last] = library[name].split("\n")
+            changed.insert(0, name)
+    return "\n".join(lines), changed
+
+
+def synchronise(notebook, library, colab):
+    """Mirror the library into one notebook, in place, and set its Colab cell.
+
+    Returns ``cell <id>: <what differed>`` for each cell that changed.
+    """
+    changes = _place_colab_cell(notebook["cells"], colab)
+    for cell in notebook["cells"]:
+        if not _mirrors_the_library(cell):
+            continue
+        try:
+            source, names = mirror("".join(cell["source"]), library)
+        except SyntaxError as error:
+            raise ValueError(
+                f"cell {cell['id']} is not Python ({error.msg}, line {error.lineno}): "
+                "correct it, then sync again"
+            ) from None
+        if names:
+            cell["source"] = source.splitlines(keepends=True)
+            changes.append(f"cell {cell['id']}: {', '.join(names)}")
+    return changes
+
+
+def _mirrors_the_library(cell):
+    if cell["cell_type"] != "code" or "".join(cell["source"]).startswith("%%"):
+        return False
+    return "exercise" not in cell["metadata"].get("tags", [])
+
+
+def colab_cell(address):
+    """Return the notebook cell that fetches the library in Google Colab.
+
+    Outside Colab the cell does nothing. While ``address`` is empty it explains, in
+    Colab, what the owner of the copy has to do.
+    """
+    body = COLAB_INSTALL.format(address=address) if address else COLAB_EXPLANATION
+    return {
+        "cell_type": "code",
+        "execution_count": None,
+        "id": "colab-setup",
+        "metadata": {"cellView": "form", "tags": ["remove-cell"]},
+        "outputs": [],
+        "source": (COLAB_TITLE + body).rstrip("\n").splitlines(keepends=True),
+    }
+
+
+def _place_colab_cell(cells, colab):
+    for cell in cells:
+        if cell["id"] == colab["id"]:
+            if "".join(cell["source"]) == "".join(colab["source"]):
+                return []
+            cell["source"] = colab["source"]
+            return [f"cell {colab['id']}: address"]
+    is_code = [cell["cell_type"] == "code" for cell in cells]
+    cells.insert(is_code.index(True) if any(is_code) else len(cells), dict(colab))
+    return [f"cell {colab['id']}: missing"]
+
+
+def read_notebook(path):
+    """Read a notebook as plain dictionaries and lists."""
+    return json.loads(Path(path).read_text(encoding="utf-8"))
+
+
+def write_notebook(path, notebook):
+    """Write a notebook byte for byte as Jupyter does, so that diffs stay small."""
+    text = json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True)
+    Path(path).write_text(text + "\n", encoding="utf-8", newline="\n")
