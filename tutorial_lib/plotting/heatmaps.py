@@ -1,0 +1,115 @@
+"""Heatmaps: attention weights, or scores, as grids of coloured cells."""
+
+import torch
+
+from tutorial_lib.plotting.panels import open_panels
+
+
+def show_heatmaps(
+    weights,
+    *,
+    query_labels=None,
+    key_labels=None,
+    titles=None,
+    mask=None,
+    scores=False,
+    xlabel="key",
+    ylabel="query",
+):
+    """Show attention weights as a grid of heatmaps that share one colour scale.
+
+    ``weights`` is (row, column, query, key), (column, query, key) or (query, key), with
+    values from 0 to 1; with ``scores`` any values, on a scale centred at 0. ``titles``
+    names the panels, row by row. Cells where the boolean ``mask``, which broadcasts to
+    the weights, is False are hatched. Small maps show their numbers. Raises ValueError
+    for weights outside 0 to 1, or labels that do not match the axes.
+    """
+    weights = _grid(weights)
+    _check_heatmaps(weights, query_labels, key_labels, scores)
+    rows, columns = weights.shape[:2]
+    limit = (weights.abs().max().item() or 1.0) if scores else 1.0
+    lowest, colours = (-limit, "RdBu_r") if scores else (0, "Blues")
+    hidden = torch.zeros_like(weights).bool() if mask is None else ~mask
+    hidden = hidden.expand(weights.shape).reshape(-1, *weights.shape[2:])
+    size = _panel_size(weights.shape, query_labels, key_labels, titles)
+    with open_panels(rows, columns, size=size) as (fig, axes):
+        for i, ax in enumerate(axes.flat):
+            cells = _without(weights.flatten(0, 1)[i], hidden[i], scores)
+            image = ax.imshow(
+                cells, cmap=colours, vmin=lowest, vmax=limit, aspect="auto"
+            )
+            _hatch(ax, hidden[i])
+            _write_numbers(ax, cells, limit)
+            _label_cells(ax, query_labels, key_labels)
+            ax.set_title(titles[i] if titles else "")
+            ax.set_xlabel(xlabel if i >= (rows - 1) * columns else "")
+            ax.set_ylabel(ylabel if i % columns == 0 else "")
+        fig.colorbar(image, ax=axes, label="score" if scores else "weight", pad=0.02)
+    return fig
+
+
+def _grid(weights):
+    weights = torch.as_tensor(weights).detach().cpu().float()
+    if not 2 <= weights.ndim <= 4:
+        raise ValueError(
+            "weights must be (row, column, query, key), (column, query, key) or "
+            f"(query, key), got {tuple(weights.shape)}"
+        )
+    return weights.reshape((1,) * (4 - weights.ndim) + weights.shape)
+
+
+def _check_heatmaps(weights, query_labels, key_labels, scores):
+    if not scores and not (weights.min() >= 0 and weights.max() <= 1 + 1e-4):
+        raise ValueError(
+            f"weights must lie in 0 to 1, got {weights.min():.3g} to "
+            f"{weights.max():.3g}: pass scores=True for scores"
+        )
+    for name, labels, size in (
+        ("query", query_labels, weights.shape[-2]),
+        ("key", key_labels, weights.shape[-1]),
+    ):
+        if labels is not None and len(labels) != size:
+            raise ValueError(f"{len(labels)} {name}_labels for {size} {name} positions")
+
+
+def _panel_size(shape, query_labels, key_labels, titles):
+    _, columns, queries, keys = shape
+    longest = max((len(str(label)) for label in query_labels or [""]), default=0)
+    cell = min(0.55, 4.2 / max(queries, keys), 6.4 / columns / keys)
+    width = max(cell * keys + 0.09 * longest + 0.7, 1.5)
+    height = max(cell * queries, 0.8) + (0.75 if key_labels else 0.5)
+    return width, height + (0.25 if titles else 0)
+
+
+def _write_numbers(ax, cells, limit):
+    if max(cells.shape) > 8:
+        return
+    for i, j in cells.isfinite().nonzero().tolist():
+        value = cells[i, j].item()
+        colour = "white" if abs(value) > 0.6 * limit else "black"
+        place = {"ha": "center", "va": "center", "fontsize": 8}
+        ax.text(j, i, f"{value:.2f}", color=colour, **place)
+
+
+def _without(cells, hidden, scores):
+    """Blank the hidden cells, except a weight that is not 0: that leak must show."""
+    return cells.masked_fill(hidden & (cells.eq(0) | scores), torch.nan)
+
+
+def _hatch(ax, hidden):
+    from matplotlib.patches import Rectangle
+
+    for i, j in hidden.nonzero().tolist():
+        style = {"fill": False, "edgecolor": "#999999", "hatch": "////", "lw": 0}
+        ax.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, **style))
+
+
+def _label_cells(ax, query_labels, key_labels):
+    ax.spines[:].set_visible(False)
+    if query_labels is not None:
+        ax.set_yticks(range(len(query_labels)), query_labels)
+    if key_labels is not None:
+        longest = max(len(str(label)) for label in key_labels)
+        turned = {"rotation": 45, "ha": "right"} if longest > 3 else {}
+        ax.set_xticks(range(len(key_labels)), key_labels, **turned)
+    ax.tick_params(length=0 if query_labels or key_labels else 2)

@@ -1,0 +1,47 @@
+"""Panels: the grid that every figure is drawn in, and the style they share."""
+
+from contextlib import contextmanager
+
+import torch
+
+BLUE, ORANGE, GREEN, PURPLE, GREY = (
+    "#1f62c8",
+    "#c2410c",
+    "#15803d",
+    "#7e22ce",
+    "#555555",
+)
+CYCLE = (BLUE, ORANGE, GREEN, PURPLE, "#0e7490", "#a16207")
+STYLE = {
+    "figure.dpi": 110,
+    "font.size": 10,
+    "axes.titlesize": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "hatch.linewidth": 0.6,
+    "legend.frameon": False,
+}
+
+
+@contextmanager
+def open_panels(rows, columns, *, size, sharey=False):
+    """Open a grid of panels of ``size`` inches each, and close it for pyplot."""
+    import matplotlib.pyplot as plt
+
+    with plt.rc_context(STYLE):
+        fig, axes = plt.subplots(
+            rows,
+            columns,
+            figsize=(size[0] * columns, size[1] * rows),
+            sharey=sharey,
+            squeeze=False,
+            layout="constrained",
+        )
+        yield fig, axes
+    plt.close(fig)  # so that a notebook shows the figure once, where it is returned
+
+
+def array(values):
+    """Give matplotlib a plain float array, from a tensor on any device."""
+    values = torch.as_tensor(values)
+    return values.detach().cpu().float().numpy()
