@@ -1,0 +1,258 @@
+"""The notebooks' copies of library definitions and their Colab cell."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tutorial_lib.__main__ import main
+from tutorial_lib.repository import read_address, write_address
+from tutorial_lib.sync import (
+    colab_cell,
+    library_definitions,
+    mirror,
+    read_notebook,
+    sync,
+    write_notebook,
+)
+
+BOOK = Path(__file__).parents[1]
+FORK = "https://github.com/you/fork"
+MODULE = '''"""A module."""
+
+import functools
+
+
+# What twice is for stands above it and stays in the library.
+@functools.lru_cache(
+    maxsize=None
+)
+def twice(x):
+    """Return 2 x."""
+    return 2 * x  # exactly
+
+
+class Pair:
+    """Two things."""
+
+
+def _private(x):
+    return x
+'''
+
+
+def cell(name, source, kind="code", **metadata):
+    return {
+        "cell_type": kind,
+        "id": name,
+        "metadata": metadata,
+        "source": source.splitlines(keepends=True),
+    } | ({"execution_count": None, "outputs": []} if kind == "code" else {})
+
+
+def notebook(*cells):
+    return {"cells": list(cells), "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+
+
+@pytest.fixture
+def root(tmp_path):
+    """Make a book with one module, no notebook and no address."""
+    (tmp_path / "tutorial_lib").mkdir()
+    (tmp_path / "notebooks").mkdir()
+    (tmp_path / "tutorial_lib" / "numbers.py").write_text(MODULE)
+    shutil.copy(BOOK / "_config.yml", tmp_path)
+    write_address(tmp_path, "")
+    return tmp_path
+
+
+def add(root, *cells, name="01_first.ipynb"):
+    path = root / "notebooks" / name
+    write_notebook(path, notebook(*cells))
+    return path
+
+
+def sources(path):
+    return {c["id"]: "".join(c["source"]) for c in read_notebook(path)["cells"]}
+
+
+def test_a_definition_comes_with_its_decorators_and_its_last_comment(root):
+    found = library_definitions(root / "tutorial_lib")
+    assert list(found) == ["twice", "Pair"]
+    assert found["twice"].startswith("@functools.lru_cache(\n    maxsize=None\n)\ndef")
+    assert found["twice"].endswith("return 2 * x  # exactly")
+
+
+def test_a_name_defined_in_two_modules_is_refused(root):
+    (root / "tutorial_lib" / "others.py").write_text(
+        "def twice(x):\n    return x + x\n"
+    )
+    with pytest.raises(ValueError, match=r"twice is defined in numbers.py and in othe"):
+        library_definitions(root / "tutorial_lib")
+
+
+def test_private_names_may_repeat(root):
+    (root / "tutorial_lib" / "others.py").write_text("def _private(x):\n    pass\n")
+    assert "_private" not in library_definitions(root / "tutorial_lib")
+
+
+def test_mirroring_replaces_definitions_and_leaves_the_rest_of_the_cell():
+    source = (
+        "a = 1\n\n\n@old\ndef f(x):\n    return 0\n\n\ndef g():\n    pass\n\n\nf(a)"
+    )
+    mirrored, changed = mirror(source, {"f": "def f(x):\n    return 1"})
+    assert changed == ["f"]
+    assert mirrored == (
+        "a = 1\n\n\ndef f(x):\n    return 1\n\n\ndef g():\n    pass\n\n\nf(a)"
+    )
+
+
+def test_mirroring_twice_changes_nothing_more():
+    library = {"f": "def f():\n    return 1", "g": "def g():\n    return 2"}
+    once, _ = mirror("def g():\n    pass\n\n\ndef f():\n    pass", library)
+    assert mirror(once, library) == (once, [])
+
+
+def test_a_method_or_an_inner_function_is_not_a_definition_of_the_library():
+    source = "class A:\n    def f(self):\n        return 0\n"
+    assert mirror(source, {"f": "def f():\n    return 1"}) == (source, [])
+
+
+def test_sync_writes_the_library_into_a_drifted_notebook_once(root):
+    path = add(root, cell("twice", "def twice(x):\n    return x + x"))
+    assert "01_first.ipynb, cell twice: twice" in sync(root)
+    assert sources(path)["twice"] == library_definitions(root / "tutorial_lib")["twice"]
+    assert sync(root) == []
+
+
+def test_check_reports_drift_and_writes_nothing(root):
+    path = add(root, cell("twice", "def twice(x):\n    return x + x"))
+    before = path.read_bytes()
+    assert sync(root, check=True) == sync(root, check=True) != []
+    assert path.read_bytes() == before
+
+
+def test_cells_between_magics_are_read_and_whole_cell_magics_are_left_alone(root):
+    magic = "%matplotlib inline\nif True:\n    !ls\n\n\ndef twice(x):\n    return 0"
+    path = add(root, cell("line", magic), cell("cell", "%%time\ndef twice(x): pass"))
+    sync(root)
+    assert "return 2 * x" in sources(path)["line"]
+    assert "    !ls" in sources(path)["line"]
+    assert sources(path)["cell"] == "%%time\ndef twice(x): pass"
+
+
+def test_a_remainder_at_the_start_of_a_line_is_no_magic():
+    source = "x = (7\n     % 4)\n\n\ndef f():\n    pass"
+    mirrored, _ = mirror(source, {"f": "def f():\n    return 1"})
+    assert mirrored.startswith("x = (7\n     % 4)\n")
+
+
+def test_an_exercise_keeps_the_blank_that_the_reader_fills(root):
+    path = add(root, cell("stub", "def twice(x):\n    return ...", tags=["exercise"]))
+    sync(root)
+    assert sources(path)["stub"] == "def twice(x):\n    return ..."
+
+
+def test_a_cell_that_is_not_python_is_named(root):
+    add(root, cell("broken", "def twice(x:\n    pass"))
+    with pytest.raises(ValueError, match="cell broken is not Python"):
+        sync(root)
+
+
+def test_the_colab_cell_becomes_the_first_code_cell(root):
+    path = add(root, cell("title", "# One", "markdown"), cell("a", "1"))
+    sync(root)
+    assert list(sources(path)) == ["title", "colab-setup", "a"]
+
+
+def test_without_an_address_the_colab_cell_explains_itself(monkeypatch, capsys):
+    monkeypatch.setitem(__import__("sys").modules, "google.colab", object())
+    exec("".join(colab_cell("")["source"]), {})
+    assert "python -m tutorial_lib repository" in capsys.readouterr().out
+
+
+def test_outside_colab_the_colab_cell_says_nothing(capsys):
+    exec("".join(colab_cell("")["source"]), {})
+    assert capsys.readouterr().out == ""
+
+
+def test_with_an_address_the_colab_cell_installs_from_it():
+    assert '%pip install -q "git+' + FORK + '"' in "".join(colab_cell(FORK)["source"])
+
+
+@pytest.mark.parametrize("given", [FORK, FORK + "/", FORK + ".git", f"  {FORK}\n"])
+def test_an_address_is_written_once_without_slash_or_ending(root, given):
+    assert write_address(root, given) == FORK == read_address(root)
+    assert (root / "_config.yml").read_text().count(FORK) == 1
+
+
+@pytest.mark.parametrize(
+    "wrong", ["you/fork", "http://github.com/you/fork", "https://github.com/you", 'a"b']
+)
+def test_what_is_no_github_repository_is_refused(root, wrong):
+    with pytest.raises(ValueError, match=r"give one like https://github.com/you/fork"):
+        write_address(root, wrong)
+    assert read_address(root) == ""
+
+
+def test_setting_and_unsetting_the_address_leaves_the_file_as_it_was(root):
+    before = (root / "_config.yml").read_bytes()
+    write_address(root, FORK)
+    write_address(root, "")
+    assert (root / "_config.yml").read_bytes() == before
+
+
+@pytest.mark.parametrize("address", ["", FORK])
+def test_the_book_and_the_library_read_the_same_address(root, address):
+    yaml = pytest.importorskip("yaml")
+    write_address(root, address)
+    configuration = yaml.safe_load((root / "_config.yml").read_text())
+    assert configuration["repository"]["url"] == address == read_address(root)
+
+
+def test_a_configuration_without_the_line_is_explained(root):
+    (root / "_config.yml").write_text("title: x\n")
+    with pytest.raises(ValueError, match='add url: "" under repository:'):
+        read_address(root)
+
+
+def test_the_repository_command_brings_every_notebook_along(root, monkeypatch):
+    paths = [add(root, cell("a", "1"), name=f"0{i}_x.ipynb") for i in (1, 2)]
+    monkeypatch.chdir(root)
+    for address in (FORK, ""):
+        assert main(["repository", address]) == 0
+        expected = "".join(colab_cell(address)["source"])
+        assert [sources(path)["colab-setup"] for path in paths] == [expected] * 2
+        assert main(["sync", "--check"]) == 0
+
+
+def test_sync_check_fails_on_drift_and_says_what_to_do(root, monkeypatch, capsys):
+    add(root, cell("twice", "def twice(x):\n    return x + x"))
+    monkeypatch.chdir(root)
+    assert main(["sync", "--check"]) == 1
+    assert "run python -m tutorial_lib sync" in capsys.readouterr().err
+
+
+def test_outside_the_book_a_command_says_where_to_go(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["sync"]) == 1
+    assert "change into the folder of the book" in capsys.readouterr().err
+
+
+def test_without_a_command_the_help_is_shown(capsys):
+    assert main([]) == 0
+    assert "sync" in capsys.readouterr().out
+
+
+def test_notebooks_are_written_byte_for_byte_as_jupyter_does(tmp_path):
+    nbformat = pytest.importorskip("nbformat")
+    content = notebook(cell("a", "x = 'é'\nx\n"), cell("b", "# ½", "markdown"))
+    write_notebook(tmp_path / "ours.ipynb", content)
+    node = nbformat.from_dict(json.loads(json.dumps(content)))
+    nbformat.write(node, tmp_path / "theirs.ipynb")
+    ours, theirs = (tmp_path / f"{name}.ipynb" for name in ("ours", "theirs"))
+    assert ours.read_bytes() == theirs.read_bytes()
+
+
+def test_this_book_agrees_with_its_library():
+    assert sync(BOOK, check=True) == []
