@@ -1,0 +1,10 @@
+"""Figures that a reader can move, on a page without a kernel and without a network.
+
+This package knows no model: tensors and labels go in, a figure comes out.
+"""
+
+from .attention import show_attention
+from .kernel_regression import show_kernel_regression
+from .softmax import show_softmax
+
+__all__ = ["show_attention", "show_kernel_regression", "show_softmax"]
