@@ -1,0 +1,92 @@
+"""Hints, solutions and progress: what a student asks for between two checks.
+
+Solutions are read as text, not run; where their folder is not installed, it says so.
+"""
+
+import ast
+import importlib.util
+import pathlib
+
+from .cards import Hints, Progress, Solution
+from .checking import CHECKED, lookup, unknown
+from .exercise import EXERCISES, load_chapters
+
+ASKED = {}  # exercise name: how many of its hints were asked for
+MISSING = "The solutions are not part of this copy of the book: ask your instructor."
+
+
+def hint(answer):
+    """Show one more hint for an exercise (a function, a class, a name or a number)."""
+    exercise = lookup(answer)
+    if exercise is None:
+        return unknown(answer, answer if isinstance(answer, str) else None)
+    total = len(exercise.hints)
+    shown = ASKED[exercise.name] = min(ASKED.get(exercise.name, 0) + 1, total)
+    return Hints(exercise.heading, exercise.hints[:shown], total)
+
+
+def solution(answer):
+    """Show a solution of an exercise (a function, a class, a name or a number).
+
+    A notebook folds it away; `print(solution(…))` shows it as text.
+    """
+    exercise = lookup(answer)
+    if exercise is None:
+        return unknown(answer, answer if isinstance(answer, str) else None)
+    source = _source(exercise) or MISSING
+    return Solution(exercise.heading, exercise.call, source)
+
+
+def progress(chapter=None):
+    """Show which exercises pass: of one chapter, or of those begun in this session."""
+    load_chapters()
+    begun = {EXERCISES[name].chapter for name in CHECKED if name in EXERCISES}
+    chapters = begun if chapter is None else {chapter}
+    chosen = [e for e in EXERCISES.values() if e.chapter in chapters]
+    chosen.sort(key=lambda exercise: [*map(int, exercise.number.split("."))])
+    title = ", ".join(f"Chapter {number}" for number in sorted(chapters))
+    rows = [(_status(exercise), exercise.heading) for exercise in chosen]
+    return Progress(title or "This session", rows)
+
+
+def _status(exercise):
+    _, result = CHECKED.get(exercise.name, (None, None))
+    return result.status if result else "open"
+
+
+def _source(exercise):
+    path = _solutions(exercise.chapter)
+    if path is None:
+        return None
+    text = path.read_text(encoding="utf-8")
+    if exercise.is_value:
+        return _value_source(text, exercise.number)
+    named = [n for n in ast.parse(text).body if getattr(n, "name", "") == exercise.name]
+    return ast.get_source_segment(text, named[0]) if named else None
+
+
+def _solutions(chapter):
+    name = f"{__package__}.solutions.chapter_{chapter:02d}"
+    try:
+        found = importlib.util.find_spec(name)
+    except ModuleNotFoundError:
+        return None
+    return pathlib.Path(found.origin) if found else None
+
+
+def _value_source(text, number):
+    """Return an entry of ANSWERS: its value, under the comment that explains it."""
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.Assign) and node.targets[0].id == "ANSWERS":
+            for key, value in zip(node.value.keys, node.value.values, strict=True):
+                if key.value == number:
+                    comment = _comment_above(text.splitlines(), key.lineno)
+                    return "\n".join([*comment, ast.get_source_segment(text, value)])
+    return None
+
+
+def _comment_above(lines, line):
+    comment = []
+    while (above := lines[line - 2 - len(comment)].strip()).startswith("#"):
+        comment.insert(0, above)
+    return comment
