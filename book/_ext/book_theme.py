@@ -1,0 +1,36 @@
+"""A Sphinx extension with what the configuration file cannot say about the pages.
+
+Buttons lead to the repository once it has an address. Figures and equations carry the
+number of their chapter, "Fig. 2.1", while headings, which say it themselves, carry none.
+
+It does not know what a chapter is about.
+"""
+
+from docutils import nodes
+
+
+def setup(app):
+    """Connect the functions below to the build."""
+    app.connect("config-inited", set_theme_options)
+    app.connect("env-check-consistency", forget_heading_numbers)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def set_theme_options(app, config):
+    """Show one search field, no place for advertisements, and only buttons that work."""
+    options = config.html_theme_options
+    options.update(navbar_persistent=[], primary_sidebar_end=[])
+    if options.get("repository_url"):
+        options.update(use_repository_button=True, use_issues_button=True)
+    else:
+        options.update(launch_buttons={})
+
+
+def forget_heading_numbers(app, env):
+    """Drop the numbers of headings once those of figures were derived from them."""
+    env.toc_secnumbers.clear()
+    for contents in env.tocs.values():
+        for reference in contents.findall(nodes.reference):
+            reference.attributes.pop("secnumber", None)
+    for title in env.titles.values():
+        title.attributes.pop("secnumber", None)
