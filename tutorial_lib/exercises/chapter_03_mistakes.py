@@ -1,0 +1,153 @@
+"""Known wrong answers of chapter 3, as (code, message, answer).
+
+This module does not know the right answers.
+"""
+
+import torch
+
+
+def _distance(score, axis=-1):
+    """Return an answer whose scores are `score(products, norms, width)`."""
+
+    def answer(queries, keys, values, width):
+        scores = score(queries @ keys.T, keys.square().sum(dim=-1), width)
+        return scores.softmax(dim=axis) @ values
+
+    return answer
+
+
+DISTANCE = [
+    (
+        "no-key-norm",
+        "This is plain dot-product attention: -‖k‖² / 2 is missing from the scores. "
+        "(‖q‖² cannot stand in for it: it is the same for all keys and cancels.)",
+        _distance(lambda products, norms, width: products / width**2),
+    ),
+    (
+        "no-half",
+        "You subtract ‖k‖² whole. Half of it belongs to q · k, because ‖q - k‖² holds "
+        "2 q · k.",
+        _distance(lambda products, norms, width: (products - norms) / width**2),
+    ),
+    (
+        "plus-norm",
+        "You add ‖k‖² / 2. A long key is far away, so its norm must lower the score.",
+        _distance(lambda products, norms, width: (products + norms / 2) / width**2),
+    ),
+    (
+        "norm-not-squared",
+        "You subtract ‖k‖ / 2. The norm must be squared: leave the square root out.",
+        _distance(
+            lambda products, norms, width: (products - norms**0.5 / 2) / width**2
+        ),
+    ),
+    (
+        "no-width",
+        "Your weights do not depend on the width: divide the scores by width².",
+        _distance(lambda products, norms, width: products - norms / 2),
+    ),
+    (
+        "width-not-squared",
+        "You divide by the width itself. The exponent holds the square of distance "
+        "over width: divide by width².",
+        _distance(lambda products, norms, width: (products - norms / 2) / width),
+    ),
+    (
+        "wrong-axis",
+        "Your softmax runs over the queries. Each query shares its weight out over the "
+        "keys: they are the last axis.",
+        _distance(lambda products, norms, width: (products - norms / 2) / width**2, 0),
+    ),
+]
+
+
+def _bilinear(scale, axis=-1, hide=lambda mask: ~mask):
+    """Return an answer that divides the scores by `scale(d_query, d_key)`."""
+
+    def answer(queries, keys, values, M, mask=None):
+        scores = queries @ M @ keys.transpose(-2, -1) / scale(*M.shape)
+        if mask is not None:
+            scores = scores.masked_fill(hide(mask), torch.finfo(scores.dtype).min)
+        return scores.softmax(dim=axis) @ values
+
+    return answer
+
+
+def _mask_after(queries, keys, values, M, mask=None):
+    scores = queries @ M @ keys.transpose(-2, -1) / M.shape[1] ** 0.5
+    weights = scores.softmax(dim=-1)
+    return (weights if mask is None else weights * mask) @ values
+
+
+BILINEAR = [
+    (
+        "no-scale",
+        "The division by √d_key is missing.",
+        _bilinear(lambda d_query, d_key: 1),
+    ),
+    (
+        "scale-query",
+        "You divide by √d_query. M turned each query into d_key numbers, and a sum of "
+        "d_key products is what has to be scaled.",
+        _bilinear(lambda d_query, d_key: d_query**0.5),
+    ),
+    (
+        "scale-not-rooted",
+        "You divide by d_key instead of its square root.",
+        _bilinear(lambda d_query, d_key: d_key),
+    ),
+    (
+        "wrong-axis",
+        "Your softmax runs over the queries. Each query shares its weight out over the "
+        "keys: they are the last axis.",
+        _bilinear(lambda d_query, d_key: d_key**0.5, axis=-2),
+    ),
+    (
+        "mask-ignored",
+        "Your result is the same with and without a mask: hand the mask to "
+        "`masked_softmax`.",
+        _bilinear(lambda d_query, d_key: d_key**0.5, hide=torch.zeros_like),
+    ),
+    (
+        "mask-inverted",
+        "Your mask is inverted: True means that the query may look.",
+        _bilinear(lambda d_query, d_key: d_key**0.5, hide=lambda mask: mask),
+    ),
+    (
+        "mask-after",
+        "You hide keys after the softmax, so the remaining weights no longer sum to 1. "
+        "Mask the scores: `masked_softmax(scores, mask)`.",
+        _mask_after,
+    ),
+]
+
+
+def _additive(hidden=torch.tanh, combine=torch.add):
+    """Return an answer that holds everything at once, with one thing changed."""
+
+    def answer(queries, keys, W_Q, W_K, v):
+        Q, K = (queries @ W_Q)[:, :, None], (keys @ W_K)[:, None]
+        return hidden(combine(Q, K)) @ v
+
+    return answer
+
+
+ADDITIVE = [
+    (
+        "no-tanh",
+        "The tanh is missing, so that the score is a sum of one number for the query "
+        "and one for the key.",
+        _additive(hidden=lambda total: total),
+    ),
+    (
+        "tanh-first",
+        "You take tanh of the query's and of the key's numbers apart. Add them first: "
+        "tanh of the sum is what lets query and key act on each other.",
+        _additive(hidden=lambda total: total, combine=lambda Q, K: Q.tanh() + K.tanh()),
+    ),
+    (
+        "product",
+        "You multiply the projected query and key. The additive score adds them.",
+        _additive(combine=torch.mul),
+    ),
+]
