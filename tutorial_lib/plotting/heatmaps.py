@@ -2,7 +2,7 @@
 
 import torch
 
-from tutorial_lib.plotting.panels import open_panels
+from tutorial_lib.plotting.panels import array, open_panels
 
 
 def show_heatmaps(
@@ -36,7 +36,7 @@ def show_heatmaps(
         for i, ax in enumerate(axes.flat):
             cells = _without(weights.flatten(0, 1)[i], hidden[i], scores)
             image = ax.imshow(
-                cells, cmap=colours, vmin=lowest, vmax=limit, aspect="auto"
+                array(cells), cmap=colours, vmin=lowest, vmax=limit, aspect="auto"
             )
             _hatch(ax, hidden[i])
             _write_numbers(ax, cells, limit)
