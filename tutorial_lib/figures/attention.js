@@ -1,340 +1,304 @@
 // Who looks at whom: lines between tokens beside a heatmap, for one layer and head.
 
 // matplotlib's Blues: the colours of the static heatmaps.
-const BLUES = [
-  [247, 251, 255], [222, 235, 247], [198, 219, 239], [158, 202, 225], [107, 174, 214],
-  [66, 146, 198], [33, 113, 181], [8, 81, 156], [8, 48, 107],
-];
+const BLUES = "f7fbff deebf7 c6dbef 9ecae1 6baed6 4292c6 2171b5 08519c 08306b"
+  .split(" ")
+  .map((hex) => [0, 2, 4].map((i) => parseInt(hex.slice(i, i + 2), 16)));
+const MOST_LINED = 64;
 
 // On a dark page the scale runs the other way and begins at the page itself.
-function colour(weight, dark) {
-  const place = clamp(dark ? 1 - weight : weight, 0, 1) * 8;
+function colour(shade, dark) {
+  const place = 8 * clamp(dark ? 1 - shade : shade, 0, 1);
   const [low, high] = [BLUES[Math.floor(place)], BLUES[Math.ceil(place)]];
-  const rgb = low.map((value, i) => value + (high[i] - value) * (place % 1));
-  return [...rgb, dark ? 255 * Math.min(1, weight * 8) : 255];
+  const mixed = low.map((value, i) => value + (high[i] - value) * (place % 1));
+  return [...mixed, dark ? 2000 * shade : 255];
+}
+
+function textWidth(text) {
+  textWidth.pen ??= document.createElement("canvas").getContext("2d");
+  textWidth.pen.font = "13px system-ui, sans-serif";
+  return textWidth.pen.measureText(text).width;
+}
+
+function shorten(text, room) {
+  let letters = [...text];
+  while (textWidth(letters.join("")) > room) letters = [...letters.slice(0, -2), "…"];
+  return letters.join("");
 }
 
 function attention(root, data, host) {
-  const { queries, keys, layers, heads, names, mask } = data;
-  const maps = heads > 1 ? heads + 1 : 1; // the last one is the mean over the heads
-  const state = { ...data.shown, query: -1, key: -1, pinned: false, perRow: false };
+  const { queries, keys, names, heads, mask } = data;
+  const maps = heads > 1 ? [...count(heads), "mean"] : [0];
+  const rows = Math.max(queries.length, keys.length);
+  const cells = queries.flatMap((_, query) => keys.map((_, key) => [query, key]));
+  const now = { ...data.shown, query: -1, key: -1 };
 
   // A code is 0 for a weight of exactly 0, else 1 + the weight in thousandths.
-  const codeAt = (query, key, head = state.head) =>
-    data.codes[((state.layer * maps + head) * queries.length + query) * keys.length + key];
-  const weightAt = (...place) => Math.max(0, codeAt(...place) - 1) / 1000;
-  const show = (...place) => {
-    const code = codeAt(...place);
-    return code > 1 ? weightAt(...place).toFixed(3) : code ? "<0.001" : "0";
-  };
+  function code(query, key, head = now.head) {
+    const map = now.layer * maps.length + head;
+    return data.codes[(map * queries.length + query) * keys.length + key];
+  }
+  const weight = (...cell) => Math.max(0, code(...cell) - 1) / 1000;
+  const show = (...cell) =>
+    ["0", "<0.001"][code(...cell)] ?? weight(...cell).toFixed(3);
   const isMasked = (query, key) => mask && mask[query * keys.length + key] === "0";
 
-  // ---- controls
   const bar = add(root, "div", { class: "bar" });
-  const headNames = count(maps).map((head) => (head < heads ? String(head) : "mean"));
-  const options = (length) => count(length).map((i) => [i, i]);
-  if (layers > 1) {
-    addSelect(bar, "layer", options(layers), state.layer, (layer) => {
-      state.layer = Number(layer);
-      draw();
-    });
-  }
-  const headSelect =
-    heads > 1 &&
-    addSelect(bar, "head", headNames.entries(), state.head, (head) => chooseHead(head));
-  addCheckbox(bar, "colours per row", false, (checked) => {
-    state.perRow = checked;
-    refresh();
-  });
-  const strip = add(root, "div", { class: "bar", style: "gap: 6px" });
-  set(strip, { role: "group", "aria-label": "heads of this layer" });
-  const views = add(root, "div", { class: "bar", style: "align-items: flex-start" });
+  const strip = add(root, "div", { class: "bar heads" });
+  const views = add(root, "div", { class: "bar views" });
   const say = addReadout(root);
-
-  function chooseHead(head) {
-    state.head = Number(head);
-    headSelect.value = state.head;
-    refresh();
+  if (data.layers > 1) {
+    const layers = addSelect(bar, "layer", count(data.layers), (layer) => choose({ layer }));
+    layers.value = now.layer;
   }
-
-  const thumbnails = count(heads > 1 ? maps : 0).map((head) => {
-    const button = addButton(strip, "", () => chooseHead(head));
-    set(button, { "aria-label": `head ${headNames[head]}`, class: "thumbnail" });
-    const canvas = add(button, "canvas", { width: keys.length, height: queries.length });
-    add(button, "span", { class: "small" }, headNames[head]);
+  const headSelect = heads > 1 && addSelect(bar, "head", maps, (head) => choose({ head }));
+  addCheckbox(bar, "stretch colours per row", (stretched) => choose({ stretched }));
+  const thumbnails = (heads > 1 ? maps : []).map((name, head) => {
+    const button = addButton(strip, "", () => choose({ head }));
+    set(button, { "aria-label": `head ${name}` });
+    const canvas = add(button, "canvas");
+    add(button, "span", { class: "small" }, name);
     return { button, canvas };
   });
 
-  function paint(canvas, head, perRow) {
+  function paint(canvas, shadeOf) {
+    set(canvas, { width: keys.length, height: queries.length });
     const pen = canvas.getContext("2d");
     const image = pen.createImageData(keys.length, queries.length);
-    count(queries.length).forEach((query) => {
-      const top = perRow ? rowTop(query, head) : 1;
-      count(keys.length).forEach((key) => {
-        const shade = colour(weightAt(query, key, head) / top, isDarkNow());
-        image.data.set(shade, (query * keys.length + key) * 4);
-      });
-    });
+    const dark = isDark(host);
+    cells.forEach((cell, i) => image.data.set(colour(shadeOf(...cell), dark), 4 * i));
     pen.putImageData(image, 0, 0);
   }
 
-  const isDarkNow = () => host.hasAttribute("data-dark");
-  const rowTop = (query, head) =>
-    Math.max(0.001, ...count(keys.length).map((key) => weightAt(query, key, head)));
+  // ---- what the reader points at, in passing or (pinned) for good; -1 is "all"
+  const isChosen = () => now.query >= 0 || now.key >= 0;
+  const isIn = (query, key) =>
+    (now.query < 0 || now.query === query) && (now.key < 0 || now.key === key);
 
-  // ---- what the reader points at
-  function choose(query, key) {
-    if (query === state.query && key === state.key) return;
-    Object.assign(state, { query, key });
-    highlight();
+  function point(query, key, pinned) {
+    Object.assign(now, { query, key });
+    now.pinned = pinned && isChosen();
+    mark();
   }
 
-  function pin(query, key) {
-    const again = state.pinned && state.query === query && state.key === key;
-    state.pinned = !again;
-    choose(query, key);
-  }
-
-  const hover = (query, key) => state.pinned || choose(query, key);
-
-  // ---- lines
-  const TOP = 22;
-  const VALUE = 44;
-  let lines;
-
-  function drawLines(width) {
-    const rows = Math.max(queries.length, keys.length);
-    if (rows > 64) return 0;
-    const step = clamp(500 / rows, 15, 24);
-    const room = Math.min(130, (width - 2 * VALUE - 60) / 2);
-    const wide = (tokens) => Math.min(room, Math.max(...tokens.map((t) => textWidth(t)))) + 8;
-    const left = VALUE + wide([...queries, names[0]]);
-    const span = Math.min(110, width - left - wide([...keys, names[1]]) - VALUE);
-    const right = left + span;
-    const total = right + wide([...keys, names[1]]) + VALUE;
-    const svg = add(views, "svg", { width: total, height: TOP + rows * step + 4 });
-    set(svg, { role: "img", "aria-label": `lines from each ${names[0]} to the ${names[1]}s it looks at` });
-    svg.onpointerleave = () => hover(-1, -1);
-    const middle = (i) => TOP + step * (i + 0.5);
-    const paths = add(svg, "g");
-    add(svg, "text", { x: left - 6, y: 12, "text-anchor": "end", class: "name" }, names[0]);
-    add(svg, "text", { x: right + 6, y: 12, class: "name" }, names[1]);
-
-    const addToken = (token, i, isKey) => {
-      const [start, end] = isKey ? [right, total] : [0, left];
-      const group = add(svg, "g", { class: "token", "data-side": isKey ? "key" : "query" });
-      const y = middle(i);
-      const box = add(group, "rect", { x: start, y: y - step / 2, width: end - start, height: step, rx: 3 });
-      const anchor = isKey ? "start" : "end";
-      const label = add(group, "text", { x: isKey ? right + 6 : left - 6, y: y + 4.5, "text-anchor": anchor }, shorten(token, room));
-      const value = add(group, "text", { x: isKey ? total - 2 : 2, y: y + 4, class: "small number", "text-anchor": isKey ? "end" : "start" });
-      const place = isKey ? [-1, i] : [i, -1];
-      group.onpointerenter = (event) => event.pointerType === "mouse" && hover(...place);
-      group.onclick = () => pin(...place);
-      return { box, label, value };
+  function listen(node, cellAt) {
+    const cell = (event) => cellAt(...placeIn(node, event));
+    node.onpointermove = (event) =>
+      now.pinned || event.pointerType === "touch" || point(...cell(event));
+    node.onpointerleave = () => now.pinned || point(-1, -1);
+    node.onclick = (event) => {
+      const [query, key] = cell(event);
+      point(query, key, !(now.pinned && now.query === query && now.key === key));
     };
-    const queryTokens = queries.map((token, i) => addToken(token, i, false));
-    const keyTokens = keys.map((token, i) => addToken(token, i, true));
-    lines = { paths, queryTokens, keyTokens, left, right, middle };
-    return total;
   }
 
-  function curve(query, key, weight) {
-    const { paths, left, right, middle } = lines;
-    const centre = (left + right) / 2;
-    const [from, to] = [middle(query), middle(key)];
-    add(paths, "path", {
-      d: `M${left},${from}C${centre},${from} ${centre},${to} ${right},${to}`,
-      "stroke-width": 1 + 4 * weight,
-      "stroke-opacity": Math.min(1, 0.12 + weight),
-    });
-  }
+  const embolden = (label, bold) => set(label, { "font-weight": bold ? 700 : 400 });
 
-  function highlightLines() {
-    const idle = state.query < 0 && state.key < 0;
-    const least = idle && queries.length * keys.length > 2500 ? 0.15 : 0.01;
-    lines.paths.replaceChildren();
-    count(queries.length).forEach((query) => {
-      if (state.query >= 0 && query !== state.query) return;
-      count(keys.length).forEach((key) => {
-        if (state.key >= 0 && key !== state.key) return;
-        const weight = weightAt(query, key);
-        if (weight >= least) curve(query, key, weight);
+  // ---- the two views: each draws itself and returns the function that marks in it
+  // what the reader points at
+  function drawLines({ left, right, end, step, top }) {
+    const svg = add(views, "svg", { width: right + end, height: top + step * rows + 2 });
+    set(svg, { role: "img", "aria-label": `lines from ${names[0]} to ${names[1]}` });
+    const lines = add(svg, "g");
+    const middle = (row) => top + step * (row + 0.5);
+    const addTokens = (tokens, side, x, style, numberX, numberStyle) => {
+      addText(svg, x, top - 8, names[side], `name ${style}`);
+      return tokens.map((token, row) => {
+        const box = { x: side * right, y: middle(row) - step / 2, height: step };
+        const y = middle(row) + 4.5;
+        return {
+          box: add(svg, "rect", { ...box, width: side ? end : left }),
+          label: addText(svg, x, y, shorten(token, room), style),
+          number: addText(svg, numberX, y, "", `small number ${numberStyle}`),
+        };
       });
+    };
+    const queryTokens = addTokens(queries, 0, left - 6, "end", 0, "");
+    const keyTokens = addTokens(keys, 1, right + 6, "", right + end, "end");
+    listen(svg, (x, y) => {
+      const row = Math.floor((y - top) / step);
+      if (x < left && row in queries) return [row, -1];
+      return x > right && row in keys ? [-1, row] : [-1, -1];
     });
-    // A chosen query shows its weights beside the keys, a chosen key beside the queries.
-    const mark = (tokens, chosen, other, place) =>
-      tokens.forEach(({ box, label, value }, i) => {
-        const weighed = other >= 0 && (chosen < 0 || chosen === i);
-        value.textContent = weighed ? show(...place(i)) : "";
-        const tint = weighed ? 0.45 * weightAt(...place(i)) : 0;
-        box.setAttribute("fill-opacity", chosen === i && !weighed ? 0.25 : tint);
-        label.setAttribute("font-weight", chosen === i ? 700 : 400);
+
+    function addLine(query, key) {
+      const [from, to, bend] = [middle(query), middle(key), (left + right) / 2];
+      add(lines, "path", {
+        d: `M${left},${from}C${bend},${from} ${bend},${to} ${right},${to}`,
+        "stroke-width": 1 + 4 * weight(query, key),
+        "stroke-opacity": 0.12 + weight(query, key),
       });
-    mark(lines.keyTokens, state.key, state.query, (key) => [state.query, key]);
-    mark(lines.queryTokens, state.query, state.query < 0 ? state.key : -1, (query) => [query, state.key]);
-  }
-
-  // ---- heatmap
-  let heatmap;
-
-  function drawHeatmap(width, linesWidth) {
-    const [rows, columns] = [queries.length, keys.length];
-    const labelWidth = Math.min(120, width / 4, Math.max(...queries.map((t) => textWidth(t)))) + 8;
-    const left = 18 + labelWidth;
-    const slant = Math.min(110, Math.max(...keys.map((t) => textWidth(t))));
-    const cellIn = (space) => Math.min(40, 480 / rows, (space - left - 2) / columns);
-    const beside = cellIn(width - linesWidth - 18);
-    const below = cellIn(width);
-    const labelled = (cell) => cell >= 12;
-    let cell = beside >= Math.min(20, below) ? beside : below;
-    // Slanted labels lean over the right edge; the last ones need room there.
-    const flat = keys.every((token) => textWidth(token) <= cell - 4);
-    const lean = flat || !labelled(cell) ? 0 : Math.max(0, ...keys.map((token, key) =>
-      Math.min(110, textWidth(token)) * 0.71 + 8 - (columns - key - 0.5) * cell));
-    cell = Math.max(1, cell - lean / columns);
-    const top = 22 + (labelled(cell) ? (flat ? 18 : slant * 0.71 + 14) : 4);
-    const size = { width: left + columns * cell + lean + 1, height: top + rows * cell + 2 };
-    const box = add(views, "div", {
-      class: "heatmap",
-      style: `width: ${size.width}px; height: ${size.height}px`,
-      tabindex: 0,
-      role: "application",
-      "aria-label": `heatmap, rows are ${names[0]} tokens, columns are ${names[1]} tokens; arrow keys move, Escape lets go`,
-    });
-    const canvas = add(box, "canvas", { width: columns, height: rows, style:
-      `left: ${left}px; top: ${top}px; width: ${columns * cell}px; height: ${rows * cell}px` });
-    const svg = add(box, "svg", size);
-    add(svg, "text", { x: left + (columns * cell) / 2, y: 12, "text-anchor": "middle", class: "name" }, names[1]);
-    add(svg, "text", { transform: `translate(11,${top + (rows * cell) / 2}) rotate(-90)`, "text-anchor": "middle", class: "name" }, names[0]);
-    const x = (key) => left + cell * key;
-    const y = (query) => top + cell * query;
-    const rowLabels = labelled(cell) ? queries.map((token, query) =>
-      add(svg, "text", { x: left - 6, y: y(query + 0.5) + 4.5, "text-anchor": "end" }, shorten(token, labelWidth - 8))) : [];
-    const columnLabels = labelled(cell) ? keys.map((token, key) => {
-      const turned = flat ? "" : " rotate(-45)";
-      const place = `translate(${x(key + 0.5) + (flat ? 0 : 4)},${top - 6})${turned}`;
-      return add(svg, "text", { transform: place, "text-anchor": flat ? "middle" : "start" }, shorten(token, flat ? cell : 110));
-    }) : [];
-    const numbers = [];
-    if (cell >= 32 && rows * columns <= 144) {
-      count(rows).forEach((query) => count(columns).forEach((key) => {
-        const place = { x: x(key + 0.5), y: y(query + 0.5) + 4, "text-anchor": "middle", class: "small number" };
-        numbers.push([add(svg, "text", place), query, key]);
-      }));
     }
-    if (mask) add(svg, "path", { class: "hatch", d: hatching(x, y, cell) });
-    const frame = add(svg, "rect", { class: "frame" });
-    listen(box, canvas, cell);
-    heatmap = { canvas, numbers, frame, rowLabels, columnLabels, x, y, cell };
-  }
 
-  function hatching(x, y, cell) {
-    let path = "";
-    count(queries.length).forEach((query) => count(keys.length).forEach((key) => {
-      if (!isMasked(query, key)) return;
-      const [left, top, half] = [x(key), y(query), cell / 2];
-      path += `M${left},${top + half}l${half},${-half}M${left},${top + cell}l${cell},${-cell}M${left + half},${top + cell}l${half},${-half}`;
-    }));
-    return path;
-  }
+    // Beside the other tokens stand the weights that the chosen one gives or gets.
+    function markToken({ box, label, number }, chosen, weighed, cell) {
+      number.textContent = weighed ? show(...cell) : "";
+      set(box, { "fill-opacity": weighed ? 0.45 * weight(...cell) : chosen ? 0.25 : 0 });
+      embolden(label, chosen);
+    }
 
-  function listen(box, canvas, cell) {
-    const cellUnder = (event) => {
-      const edge = canvas.getBoundingClientRect();
-      return [
-        clamp(Math.floor((event.clientY - edge.top) / cell), 0, queries.length - 1),
-        clamp(Math.floor((event.clientX - edge.left) / cell), 0, keys.length - 1),
-      ];
-    };
-    canvas.onpointermove = (event) => event.pointerType === "mouse" && hover(...cellUnder(event));
-    canvas.onpointerleave = () => hover(-1, -1);
-    canvas.onclick = (event) => pin(...cellUnder(event));
-    box.onkeydown = (event) => {
-      const move = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
-      if (event.key === "Escape") {
-        state.pinned = false;
-        choose(-1, -1);
+    return () => {
+      const { query, key } = now;
+      const least = isChosen() ? 0.01 : clamp(cells.length / 2e4, 0.01, 0.15);
+      lines.replaceChildren();
+      for (const cell of cells) {
+        if (isIn(...cell) && weight(...cell) >= least) addLine(...cell);
       }
+      keyTokens.forEach((token, j) =>
+        markToken(token, j === key, query >= 0 && isIn(query, j), [query, j]));
+      queryTokens.forEach((token, i) =>
+        markToken(token, i === query, query < 0 && key >= 0, [i, key]));
+    };
+  }
+
+  function drawHeatmap({ left, top, cell, flat, labelled }) {
+    const [wide, high] = [cell * keys.length, cell * queries.length];
+    const [x, y] = [(key) => left + cell * key, (query) => top + cell * query];
+    const box = add(views, "div", { tabindex: 0, role: "application" });
+    box.ariaLabel = `heatmap: rows are ${names[0]}, columns ${names[1]}, arrow keys move`;
+    const place = `left:${left}px;top:${top}px;width:${wide}px;height:${high}px`;
+    const canvas = add(box, "canvas", { style: place });
+    const svg = add(box, "svg", { width: left + wide + 2, height: top + high + 2 });
+    const addLabel = (token, x, y, angle, style) => {
+      const transform = `translate(${x},${y}) rotate(${angle})`;
+      return add(svg, "text", { transform, class: style }, shorten(token, room));
+    };
+    addLabel(names[1], left + wide / 2, 12, 0, "name middle");
+    addLabel(names[0], 11, top + high / 2, -90, "name middle");
+    const rowLabels = (labelled ? queries : []).map((token, query) =>
+      addLabel(token, left - 6, y(query + 0.5) + 4.5, 0, "end"));
+    const [angle, shift, style] = flat ? [0, 0, "middle"] : [-45, 4, cell < 18 && "small"];
+    const columnLabels = (labelled ? keys : []).map((token, key) =>
+      addLabel(token, x(key + 0.5) + shift, top - 6, angle, style));
+    const half = cell / 2;
+    const hatch = ([query, key]) =>
+      isMasked(query, key)
+        ? `M${x(key)},${y(query) + half}l${half},${-half}m${half},0l${-cell},${cell}`
+        : "";
+    add(svg, "path", { class: "hatch", d: cells.map(hatch).join("") });
+    const numbers = (cell >= 32 && rows <= 12 ? cells : []).map(([query, key]) =>
+      addText(svg, x(key + 0.5), y(query + 0.5) + 4, "", "small number middle"));
+    const frame = add(svg, "rect", { class: "frame" });
+    listen(box, (right, down) => {
+      const query = Math.floor((down - top) / cell);
+      const key = Math.floor((right - left) / cell);
+      return query in queries && key in keys ? [query, key] : [-1, -1];
+    });
+    box.onkeydown = (event) => {
+      const move = arrow(event.key);
+      if (event.key === "Escape") point(-1, -1);
       if (!move) return;
       event.preventDefault();
-      state.pinned = true;
-      // Before the first row and column lies "all of them".
-      choose(
-        clamp(state.query + move[0], -1, queries.length - 1),
-        clamp(state.key + move[1], -1, keys.length - 1),
-      );
+      const query = clamp(now.query - move[1], -1, queries.length - 1);
+      point(query, clamp(now.key + move[0], -1, keys.length - 1), true);
     };
-  }
 
-  function highlightHeatmap() {
-    const { frame, rowLabels, columnLabels, x, y, cell } = heatmap;
-    const { query, key } = state;
-    set(frame, {
-      x: x(Math.max(0, key)),
-      y: y(Math.max(0, query)),
-      width: key < 0 ? keys.length * cell : cell,
-      height: query < 0 ? queries.length * cell : cell,
-      visibility: query < 0 && key < 0 ? "hidden" : "visible",
-    });
-    rowLabels.forEach((label, i) => label.setAttribute("font-weight", i === query ? 700 : 400));
-    columnLabels.forEach((label, i) => label.setAttribute("font-weight", i === key ? 700 : 400));
+    recolour = () => {
+      const tops = queries.map((_, query) =>
+        now.stretched ? Math.max(0.001, ...keys.map((_, key) => weight(query, key))) : 1);
+      const shadeOf = (query, key) => weight(query, key) / tops[query];
+      paint(canvas, shadeOf);
+      numbers.forEach((number, i) => {
+        const shade = shadeOf(...cells[i]);
+        const black = isDark(host) ? shade > 0.35 : shade < 0.65;
+        number.style.fill = black ? "black" : "white";
+        number.textContent = shade ? show(...cells[i]).replace("0.", ".") : "";
+      });
+    };
+
+    return () => {
+      const { query, key } = now;
+      set(frame, {
+        x: x(Math.max(0, key)),
+        y: y(Math.max(0, query)),
+        width: key < 0 ? wide : cell,
+        height: query < 0 ? high : cell,
+        visibility: isChosen() ? "visible" : "hidden",
+      });
+      rowLabels.forEach((label, i) => embolden(label, i === query));
+      columnLabels.forEach((label, j) => embolden(label, j === key));
+    };
   }
 
   // ---- the sentence
-  function largest(tokens, place) {
+  function largest(tokens, cellOf) {
     return tokens
-      .map((token, i) => [codeAt(...place(i)), `${quote(token)} ${show(...place(i))}`])
+      .map((token, i) => [code(...cellOf(i)), `${quote(token)} ${show(...cellOf(i))}`])
       .sort((a, b) => b[0] - a[0])
       .slice(0, 3)
-      .filter(([code]) => code > 1)
       .map(([, text]) => text)
       .join(", ");
   }
 
   function sentence() {
-    const { query, key } = state;
-    if (query < 0 && key < 0) {
-      return "Point at a token or a cell to read weights; click to keep it. In the heatmap the arrow keys move.";
-    }
-    if (query < 0) {
-      return `${names[1]} ${quote(keys[key])} is looked at most by ${largest(queries, (i) => [i, key]) || "nobody"}.`;
-    }
+    const { query, key } = now;
+    if (!isChosen()) return "Point at a token or a cell; click to keep it; arrow keys move in the heatmap.";
+    const column = `${names[1]} ${quote(keys[key])}`;
+    if (query < 0) return `${column} gets most from ${largest(queries, (i) => [i, key])}.`;
     const row = `${names[0]} ${quote(queries[query])}`;
-    const most = `looks most at ${largest(keys, (j) => [query, j]) || "nothing"}.`;
+    const most = `looks most at ${largest(keys, (j) => [query, j])}.`;
     if (key < 0) return `${row} ${most}`;
     const masked = isMasked(query, key) ? " (masked)" : "";
-    return `${row} gives ${names[1]} ${quote(keys[key])} the weight ${show(query, key)}${masked}. It ${most}`;
+    return `${row} gives ${column} the weight ${show(query, key)}${masked}. It ${most}`;
   }
 
-  // ---- drawing: the pointer changes the highlights, a head the colours, a width all
-  function highlight() {
-    if (lines) highlightLines();
-    highlightHeatmap();
+  // ---- drawing: a width changes all, a choice the colours, the pointer the marks
+  let [room, marks, recolour] = [];
+
+  function mark() {
+    for (const markView of marks) markView();
     say(sentence());
   }
 
-  function refresh() {
+  function choose(change) {
+    Object.assign(now, change);
     thumbnails.forEach(({ button, canvas }, head) => {
-      paint(canvas, head, false);
-      button.setAttribute("aria-pressed", head === state.head);
+      paint(canvas, (query, key) => weight(query, key, head));
+      set(button, { "aria-pressed": head === now.head });
     });
-    paint(heatmap.canvas, state.head, state.perRow);
-    heatmap.numbers.forEach(([label, query, key]) => {
-      const weight = weightAt(query, key);
-      const shade = weight / (state.perRow ? rowTop(query, state.head) : 1);
-      label.textContent = weight > 0 ? show(query, key).replace(/^0/, "") : "";
-      const black = isDarkNow() ? shade > 0.35 : shade < 0.65;
-      label.style.fill = black ? "#000" : "#fff";
-    });
-    highlight();
+    if (headSelect) headSelect.value = now.head;
+    recolour();
+    mark();
   }
 
   function draw() {
+    const width = host.clientWidth;
+    room = Math.min(110, width / 4.2);
+    const wide = (tokens) => Math.min(room, Math.max(...tokens.map(textWidth))) + 8;
+    const left = 44 + wide([...queries, names[0]]);
+    const end = 44 + wide([...keys, names[1]]);
+    const right = left + clamp(width - left - end, 50, 110);
+    const linesWidth = rows > MOST_LINED ? 0 : right + end;
+    const side = 18 + wide(queries);
+    // Slanted labels lean over the right edge: the last ones need room there.
+    const leans = keys.map((key, j) => 0.71 * wide([key]) - 12 * (keys.length - 1 - j));
+    const lean = Math.max(8, ...leans);
+    const step = linesWidth ? clamp(480 / rows, 15, 40) : 600 / rows;
+    const cellIn = (space) => clamp((space - side - lean) / keys.length, 1, step);
+    const [beside, below] = [cellIn(width - linesWidth - 16), cellIn(width)];
+    const chosen = beside < Math.min(13, below) ? below : beside;
+    const labelled = chosen >= 12;
+    const cell = labelled ? chosen : Math.min(step, (width - 32) / keys.length);
+    const flat = keys.every((token) => textWidth(token) <= cell - 4);
+    const top = !labelled ? 24 : flat ? 40 : 30 + 0.71 * wide(keys);
+    // Side by side, the rows of the two views lie in one line.
+    const place =
+      cell === beside && labelled ? { step: cell, top } : { step: Math.min(step, 24), top: 24 };
     views.replaceChildren();
-    lines = null;
-    drawHeatmap(host.clientWidth, drawLines(host.clientWidth));
-    refresh();
+    marks = linesWidth ? [drawLines({ left, right, end, ...place })] : [];
+    marks.push(drawHeatmap({ left: labelled ? side : 24, top, cell, flat, labelled }));
+    choose({});
   }
   return draw;
 }
+
+// Weights travel as base64 of (deflated) little-endian 16-bit integers.
+attention.prepare = async (data) => {
+  let bytes = Uint8Array.from(atob(data.packed), (letter) => letter.charCodeAt(0));
+  if (data.deflated) {
+    const inflate = new DecompressionStream("deflate");
+    const inflated = new Response(new Blob([bytes]).stream().pipeThrough(inflate));
+    bytes = new Uint8Array(await inflated.arrayBuffer());
+  }
+  data.codes = new Uint16Array(bytes.buffer);
+};

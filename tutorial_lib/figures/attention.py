@@ -63,7 +63,7 @@ def show_attention(
     }
     where = _where(layers, heads, layer, head)
     return Figure(
-        "attention",
+        ("attention",),
         data,
         text=_sentence(shown, queries, keys, names, where, title),
         title=title,

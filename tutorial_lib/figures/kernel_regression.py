@@ -62,7 +62,7 @@ def show_kernel_regression(
 
     estimates, weights = estimate(torch.tensor([query]).double())
     return Figure(
-        "kernel_regression",
+        ("sliders", "kernel_regression"),
         data,
         text=_sentence(data, float(estimates[0]), weights[0].numpy()),
         title=title,

@@ -43,7 +43,7 @@ def show_softmax(scores, *, labels=None, temperature=1.0, d_k=64, title=None):
     }
     weights = softmax(np.array(scores) / temperature)
     return Figure(
-        "softmax",
+        ("sliders", "softmax"),
         data,
         text=_sentence(weights, labels, temperature),
         title=title,
