@@ -11,35 +11,42 @@ from torch import nn
 
 from .compare import describe
 from .exercise import Wrong
-from .guard import SECONDS, TimeUp, quiet, time_limit
+from .guard import SECONDS, TimeUp, time_limit
 from .source import failing_line
 
 LONGEST_MESSAGE = 400
 
 
-def run(function, args, kwargs, *, answer, seconds, printed):
+def run(function, args, kwargs, *, answer, seconds=None):
     """Return `function(*args, **kwargs)`, or raise Wrong that says why it has no value.
 
     answer: what the student wrote (`function` may be a module built from it); its own
-        lines are pointed at. printed: takes what the call prints.
-    Only a KeyboardInterrupt passes through.
+    lines are pointed at. seconds: how long the call may take, by default SECONDS.
+    Nothing but a KeyboardInterrupt passes through.
     """
     _expect_signature(function, args, kwargs)
     seconds = SECONDS if seconds is None else seconds
     try:
-        with quiet(printed), time_limit(seconds):
+        with time_limit(seconds):
             return function(*args, **kwargs)
     except KeyboardInterrupt:
         raise
     except TimeUp as error:
-        message = (
-            f"Your code was still running after {seconds:g} s: does a loop never end?"
-        )
-        raise Wrong("time", message + _line(answer, error)) from None
+        message = f"Your code was still running after {seconds:g} s: does a loop never "
+        raise Wrong("time", f"{message}end?{_line(answer, error)}") from None
     except BaseException as error:
-        message = f"Your code raised {type(error).__name__}: {_text(error)}"
+        message = f"Your code raised {type(error).__name__}: {error_text(error)}"
         called = f"\nIt was called with {_arguments(function, args, kwargs)}."
-        raise Wrong("error", message + _line(answer, error) + called) from error
+        raise Wrong("error", message + _line(answer, error) + called) from None
+
+
+def error_text(error):
+    """Return an error's text, cut where it is very long."""
+    try:
+        text = str(error)
+    except Exception:
+        return "(an error that cannot be printed)"
+    return text if len(text) <= LONGEST_MESSAGE else text[:LONGEST_MESSAGE] + "…"
 
 
 def _expect_signature(function, args, kwargs):
@@ -52,8 +59,8 @@ def _expect_signature(function, args, kwargs):
     except TypeError as error:
         raise Wrong(
             "signature",
-            f"The exercise calls it with {_arguments(None, args, kwargs)}, but yours "
-            f"takes {signature}: {error}. Keep the first line as it was given.",
+            f"The exercise calls your code with {_arguments(None, args, kwargs)}, but "
+            f"it takes {signature}: {error}. Keep the first line as it was given.",
         ) from None
 
 
@@ -66,21 +73,20 @@ def _line(answer, error):
     return f"\n  {line}" if line else ""
 
 
-def _text(error):
-    try:
-        text = str(error)
-    except BaseException:
-        return "(an error that cannot be printed)"
-    return text if len(text) <= LONGEST_MESSAGE else text[:LONGEST_MESSAGE] + "…"
-
-
 def _arguments(function, args, kwargs):
-    names = [None] * len(args)
+    names = []
     with contextlib.suppress(TypeError, ValueError):
-        names = list(inspect.signature(_called(function)).bind(*args).arguments)
-    named = [*zip(names, args, strict=False), *kwargs.items()]
-    words = [f"{n} = {describe(v)}" if n else describe(v) for n, v in named]
-    return ", ".join(words) or "no arguments"
+        names = inspect.signature(_called(function)).bind_partial(*args).arguments
+    names = [*names, *[""] * (len(args) - len(names))]
+    named = [*zip(names, args, strict=True), *kwargs.items()]
+    return ", ".join(_argument(name, value) for name, value in named) or "no arguments"
+
+
+def _argument(name, value):
+    words = describe(value)
+    if torch.is_tensor(value):
+        return f"{name or 'a tensor'} of shape {words.partition(' of shape ')[2]}"
+    return f"{name} = {words}" if name else words
 
 
 def copied(value):
@@ -97,7 +103,7 @@ def copied(value):
 def identical(kept, value):
     """Whether a value is still what its copy says: same shapes, bits and entries."""
     if torch.is_tensor(value):
-        return _same_bits(kept, value)
+        return _same_tensor(kept, value)
     if isinstance(value, dict):
         same_keys = kept.keys() == value.keys()
         return same_keys and all(identical(kept[key], value[key]) for key in kept)
@@ -106,10 +112,11 @@ def identical(kept, value):
     return True
 
 
-def _same_bits(kept, value):
+def _same_tensor(kept, value):
     if kept.shape != value.shape or kept.dtype != value.dtype:
         return False
-    return bool(((kept == value) | ((kept != kept) & (value != value))).all())
+    both_nan = (kept != kept) & (value != value)
+    return bool(((kept == value) | both_nan).all())
 
 
 def with_weights(module, reference):
@@ -121,8 +128,8 @@ def with_weights(module, reference):
     if yours != needed:
         raise Wrong(
             "parameters",
-            f"The module should have the parameters {_listed(needed)}; "
-            f"yours has {_listed(yours)}.",
+            f"The module should have the parameters {_listed(needed)}. "
+            f"Yours has {_listed(yours)}.",
         )
     module.load_state_dict(reference.state_dict())
     return module.eval()

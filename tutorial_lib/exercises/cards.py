@@ -12,23 +12,24 @@ from dataclasses import dataclass, field
 ICONS = {"pass": "✅", "fail": "❌", "open": "⬜", "unknown": "❔"}
 WORDS = {"pass": "passed", "fail": "not right yet", "open": "open", "unknown": ""}
 MARKS = {"pass": "✓", "fail": "✗", "open": "·"}
+STEP_WORDS = {"pass": "passed", "fail": "failed", "open": "not tried yet"}
 
-# Colours are mixed from the text colour of the page, so light and dark need one set.
+# Every card brings its style along, because Colab shows each output in a page of its
+# own. Colours are mixed from the page's text colour, so light and dark need one set.
 # The last rule undoes the white box that the book's theme puts behind HTML in the dark.
 STYLE = """<style>
-.exercise-card{border-left:4px solid var(--mark);padding:.3em .9em;margin:.4em 0;
-color:inherit;background:none;font-family:inherit}
-.exercise-card[data-status=pass]{--mark:#1a9850}
-.exercise-card[data-status=fail]{--mark:#d73027}
-.exercise-card[data-status=open]{--mark:#7b8794}
+.exercise-card{--mark:#7b8794;border-left:4px solid var(--mark);margin:.4em 0;
+padding:.3em .9em;color:inherit;background:none;font-family:inherit;line-height:1.5}
+.exercise-card.pass{--mark:#1a9850}
+.exercise-card.fail{--mark:#d73027}
 .exercise-card ul{list-style:none;margin:.3em 0;padding:0}
 .exercise-card li.open{opacity:.75}
-.exercise-card .message,.exercise-card pre{white-space:pre-wrap;margin:.4em 0;
-overflow-wrap:anywhere;padding:.5em .7em;border-radius:4px;color:inherit;border:0;
-background:color-mix(in srgb,var(--mark,gray) 12%,transparent)}
-.exercise-card code{color:inherit;background:none;border:0;padding:0}
-.exercise-card summary{cursor:pointer;padding:.2em 0}
-.exercise-card progress{width:12em;max-width:60%;accent-color:#1a9850}
+.exercise-card .said,.exercise-card pre{background:color-mix(in srgb,var(--mark) 12%,
+transparent);border:0;border-radius:4px;color:inherit;margin:.4em 0;
+overflow-wrap:anywhere;padding:.5em .7em;white-space:pre-wrap}
+.exercise-card code{background:none;border:0;color:inherit;padding:0}
+.exercise-card summary{cursor:pointer;line-height:24px}
+.exercise-card progress{accent-color:#1a9850;max-width:60%;width:12em}
 html[data-theme=dark] .bd-content div.cell_output .text_html:has(.exercise-card){
 background:none!important;color:inherit!important;padding:0!important}
 </style>"""
@@ -43,8 +44,8 @@ class Card:
         return "\n".join(self.lines())
 
     def _repr_html_(self):
-        opening = f'<div class="exercise-card" role="status" data-status={self.status}>'
-        return f"{STYLE}{opening}{self.body()}</div>"
+        opening = f'<div class="exercise-card {self.status}" role="status">'
+        return f"{STYLE}\n{opening}{self.body()}</div>"
 
 
 @dataclass(repr=False)
@@ -52,9 +53,10 @@ class Result(Card):
     """What a check found.
 
     status: "pass", "fail", "open" or "unknown" (no such exercise).
-    code: a stable word for the diagnosis; empty when passed.
+    code: a stable word for the diagnosis, empty where it passed.
     message: what to tell the student. steps: pairs (status, label).
-    printed: the first lines the answer printed meanwhile.
+    printed: the first lines that the answer printed meanwhile.
+    call: the exercise as a student writes it between brackets.
     """
 
     heading: str
@@ -71,16 +73,17 @@ class Result(Card):
         """Whether every step passed."""
         return self.status == "pass"
 
-    def _title(self):
-        word = WORDS[self.status]
-        return f"{ICONS[self.status]} {self.heading}" + (f": {word}" if word else "")
+    @property
+    def title(self):
+        """The heading and, in a word, how it went."""
+        return ": ".join(filter(None, [self.heading, WORDS[self.status]]))
 
     def lines(self):
-        """Return the card as lines of text."""
-        yield self._title()
+        """Yield the card's lines of text."""
+        yield f"{ICONS[self.status]} {self.title}"
         yield from (f"   {MARKS[status]} {label}" for status, label in self.steps)
         yield from textwrap.indent(self.message, "     ").splitlines()
-        if self.printed and not self.passed:
+        if self.printed:
             yield "     Your code printed:"
             yield from (f"       {line}" for line in self.printed)
         if self.hints and not self.passed:
@@ -88,16 +91,17 @@ class Result(Card):
 
     def body(self):
         """Return the inside of the HTML card."""
-        parts = [f"<strong>{html.escape(self._title())}</strong>"]
+        parts = [f"<strong>{_icon(self.status)} {html.escape(self.title)}</strong>"]
         if self.steps:
             parts.append(f"<ul>{''.join(map(_step, self.steps))}</ul>")
         if self.message:
-            parts.append(f'<div class="message">{rich(self.message)}</div>')
-        if self.printed and not self.passed:
+            parts.append(f'<div class="said">{rich(self.message)}</div>')
+        if self.printed:
             text = html.escape("\n".join(self.printed))
             parts.append(f"Your code printed:<pre>{text}</pre>")
         if not self.passed:
-            parts += map(_folded_hint, range(1, len(self.hints) + 1), self.hints)
+            hints = (rich(hint) for hint in self.hints)
+            parts += (_folded(f"Hint {n}", hint) for n, hint in enumerate(hints, 1))
         return "".join(parts)
 
 
@@ -110,11 +114,11 @@ class Hints(Card):
     total: int
 
     def lines(self):
-        """Return the hints as lines of text."""
-        if not self.shown:
-            yield f"💡 {self.heading} has no hints."
+        """Yield one line a hint."""
         for number, hint in enumerate(self.shown, 1):
             yield f"💡 Hint {number} of {self.total}: {hint}"
+        if not self.shown:
+            yield f"💡 {self.heading} has no hints."
 
     def body(self):
         """Return the inside of the HTML card."""
@@ -133,59 +137,63 @@ class Solution(Card):
         return self.source
 
     def lines(self):
-        """Return one line that gives nothing away."""
+        """Yield one line that gives nothing away."""
         yield f"Solution of {self.heading}: print(solution({self.call})) shows it."
 
     def body(self):
         """Return a closed box with the source in it."""
-        summary = f"<summary>Solution · {html.escape(self.heading)}</summary>"
         source = f"<pre><code>{html.escape(self.source)}</code></pre>"
-        return f"<details>{summary}{source}</details>"
+        return _folded(f"Solution · {html.escape(self.heading)}", source)
 
 
 @dataclass(repr=False)
 class Progress(Card):
-    """How many exercises pass: pairs (status, heading), chapter by chapter."""
+    """How many exercises pass: `entries` are pairs (status, heading)."""
 
     title: str
     entries: list
 
     def lines(self):
-        """Return one line an exercise, and a bar."""
+        """Yield one line an exercise, then a bar."""
         for status, heading in self.entries:
             yield f"{ICONS[status]} {heading}: {WORDS[status]}"
-        bar = "█" * round(20 * self._passed() / max(1, len(self.entries)))
-        yield f"{bar:░<20} {self._sentence()}"
+        done = round(20 * self._passed() / max(1, len(self.entries)))
+        yield f"{'█' * done:░<20} {self._sentence()}"
 
     def body(self):
         """Return the inside of the HTML card."""
         rows = "".join(
-            f"<li>{ICONS[status]} {html.escape(heading)}: {WORDS[status]}</li>"
+            f"<li>{_icon(status)} {html.escape(heading)}: {WORDS[status]}</li>"
             for status, heading in self.entries
         )
         sentence = html.escape(self._sentence())
-        bar = f'value="{self._passed()}" max="{max(1, len(self.entries))}"'
-        progress = f'<progress {bar} aria-label="{sentence}"></progress>'
+        amount = f'value="{self._passed()}" max="{max(1, len(self.entries))}"'
+        progress = f'<progress {amount} aria-label="{sentence}"></progress>'
         return f"<ul>{rows}</ul>{progress} {sentence}"
 
     def _passed(self):
         return sum(status == "pass" for status, _ in self.entries)
 
     def _sentence(self):
+        if not self.entries:
+            return f"{self.title}: no exercises to count."
         return f"{self.title}: {self._passed()} of {len(self.entries)} exercises passed"
 
 
 def rich(text):
-    """Escape text for HTML and set what stands between backticks as code."""
+    """Escape text for HTML, and set what stands between backticks as code."""
     return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", html.escape(text))
+
+
+def _icon(status):
+    return f'<span aria-hidden="true">{ICONS[status]}</span>'
 
 
 def _step(step):
     status, label = step
-    word = {"pass": "passed", "fail": "failed", "open": "not tried yet"}[status]
-    mark = f'<span role="img" aria-label="{word}">{MARKS[status]}</span>'
+    mark = f'<span role="img" aria-label="{STEP_WORDS[status]}">{MARKS[status]}</span>'
     return f'<li class="{status}">{mark} {rich(label)}</li>'
 
 
-def _folded_hint(number, hint):
-    return f"<details><summary>Hint {number}</summary>{rich(hint)}</details>"
+def _folded(summary, inside):
+    return f"<details><summary>{summary}</summary>{inside}</details>"

@@ -5,14 +5,17 @@ an answer looks like from the inside is the probe's business.
 """
 
 import contextlib
+import inspect
 
+from .calling import error_text
 from .cards import Result
-from .exercise import EXERCISES, Step, Wrong, find, nearest
+from .exercise import Step, Wrong, find
 from .guard import Printed, quiet, seed, undisturbed
+from .lookup import lookup, unknown
 from .probe import Probe
-from .source import globals_of, open_lines, place
+from .source import calls, globals_of, is_bare_class, open_lines, place
 
-CHECKED = {}  # exercise name: (the answer last checked, its result)
+CHECKED = {}  # name of an exercise: (the answer last checked, its result)
 
 
 def check(answer, name=None):
@@ -24,51 +27,48 @@ def check(answer, name=None):
     KeyboardInterrupt) and leaves random state, grad mode and default dtype alone.
     """
     try:
+        only_a_name = isinstance(answer, str) and name is None
         exercise = lookup(answer, name)
-        if exercise is None:
+        if exercise is None or only_a_name:
             return unknown(answer, name)
         result = _result(exercise, answer)
         CHECKED[exercise.name] = answer, result
         return result
-    except Exception as error:  # a fault of the check, not of the answer
-        message = f"The check itself failed: {type(error).__name__}: {error}"
-        return Result(str(name or "This exercise"), "unknown", "kit", message)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a fault of the check, or a very odd answer
+        message = f"The check itself failed: {type(error).__name__}: "
+        return Result("This answer", "unknown", "kit", message + error_text(error))
 
 
 def use(answer, name=None):
     """Return the answer once it passes its check, until then the library's version.
 
-    Prints one line where it is not the answer. Checks again when the answer changed.
+    Prints one line where it is not the answer. Checks again when the answer changed,
+    and expects the earlier exercises that the answer calls to pass as well.
     """
     exercise = lookup(answer, name)
     if exercise is None:
         print(unknown(answer, name))
         return answer
-    checked, result = CHECKED.get(exercise.name, (None, None))
-    if checked is not answer or result is None:
-        result = check(answer, name)
-    if result.passed:
+    failing = _first_failing(exercise, answer)
+    if failing is None:
         return answer
-    print(f"Using the library's {exercise.name} until yours passes its check.")
+    theirs = "yours" if failing is exercise else f"your {failing.name}"
+    print(f"Using the library's {exercise.name} until {theirs} passes its check.")
     return exercise.library_version()
 
 
-def lookup(answer, name=None):
-    """Return the exercise an answer belongs to, by its own or the given name."""
-    key = getattr(answer, "__name__", answer) if name is None else str(name)
-    return find(key) if isinstance(key, str) else None
-
-
-def unknown(answer, name=None):
-    """Return a card that says there is no such exercise, and which come near."""
-    key = getattr(answer, "__name__", None) if name is None else str(name)
-    if key is None:
-        message = 'Which exercise is this? Say it: `check(answer, "1.1")`.'
-        return Result("Not an exercise by itself", "unknown", "unknown", message)
-    close = [EXERCISES[near].call for near in nearest(key)]
-    message = f"Did you mean {' or '.join(close)}?" if close else ""
-    heading = f"There is no exercise called {key}"
-    return Result(heading, "unknown", "unknown", message)
+def _first_failing(exercise, answer):
+    """Return the first exercise that has to pass before an answer can be used."""
+    for name in filter(lambda name: calls(answer, name), exercise.needs):
+        failing = _first_failing(find(name), globals_of(answer).get(name))
+        if failing:
+            return failing
+    checked, result = CHECKED.get(exercise.name, (None, None))
+    if result is None or checked is not answer:
+        result = check(answer, exercise.name)
+    return None if result.passed else exercise
 
 
 def _result(exercise, answer):
@@ -76,10 +76,11 @@ def _result(exercise, answer):
     todo = _still_open(exercise, answer)
     if todo:
         return Result(exercise.heading, "open", "open", todo, **about)
-    printed, steps = Printed(), exercise.steps or [ONLY_STEP]
-    done, wrong = _run_steps(exercise, steps, answer, printed)
-    labels = [step.label for step in steps]
+    printed, steps = Printed(), exercise.steps or [Step("the answer is right", _same)]
+    with quiet(printed), undisturbed():
+        done, wrong = _run_steps(exercise, steps, answer)
     marks = ["pass"] * done + ["fail"] + ["open"] * len(steps)
+    labels = [step.label for step in steps]
     about["steps"] = [*zip(marks, labels, strict=False)]
     if wrong is None:
         return Result(exercise.heading, "pass", **about)
@@ -89,36 +90,53 @@ def _result(exercise, answer):
 
 def _still_open(exercise, answer):
     """Return what is still to be written, in words, or ""."""
-    if exercise.is_value:
-        blanks = _holes(answer)
-        return "Replace the `...` by your answer." if blanks else ""
+    if exercise.is_value or answer is ...:
+        return "Replace the `...` by your answer." if _has_hole(answer) else ""
+    if is_bare_class(answer):
+        return "Still to write: the whole class."
     lines = open_lines(answer)
     return f"Still to write: {place(answer, lines)}." if lines else ""
 
 
-def _holes(value):
+def _has_hole(value):
     if isinstance(value, dict):
-        return _holes([*value.values()])
+        value = [*value.values()]
     if isinstance(value, (list, tuple)):
-        return any(map(_holes, value))
+        return any(map(_has_hole, value))
     return value is ...
 
 
-def _run_steps(exercise, steps, answer, printed):
+def _run_steps(exercise, steps, answer):
     """Return how many steps passed and what was Wrong with the next, or None."""
+    wrong = _wrong_kind(exercise, answer)
+    if wrong:
+        return 0, wrong
     earlier = {name: find(name).oracle for name in exercise.needs}
-    with undisturbed(), _replaced(globals_of(answer), earlier):
+    with _replaced(globals_of(answer), earlier):
         for number, step in enumerate(steps):
-            seed(number)
-            probe = Probe(exercise, answer, printed)
-            try:
-                with quiet(printed):
-                    step.run(probe)
-            except Wrong as wrong:
+            wrong = _wrong_in(step, Probe(exercise, answer), number)
+            if wrong:
                 return number, wrong
-            except Exception as error:  # the step could not use what it was given
-                return number, probe.unusable(error)
     return len(steps), None
+
+
+def _wrong_kind(exercise, answer):
+    kind = "class" if inspect.isclass(exercise.oracle) else "function"
+    fits = callable(answer) and inspect.isclass(answer) == (kind == "class")
+    if exercise.is_value or fits:
+        return None
+    return Wrong("type", f"This exercise asks for a {kind} {exercise.name}.")
+
+
+def _wrong_in(step, probe, number):
+    seed(number)
+    try:
+        step.run(probe)
+    except Wrong as wrong:
+        return wrong
+    except Exception as error:  # the step could not use what it was given
+        return probe.unusable(error)
+    return None
 
 
 @contextlib.contextmanager
@@ -134,9 +152,6 @@ def _replaced(names, replacements):
         names.update(before)
 
 
-def _right(probe):
+def _same(probe):
     probe()
     probe.same()
-
-
-ONLY_STEP = Step("the answer is right", _right)

@@ -8,8 +8,9 @@ import importlib.util
 import pathlib
 
 from .cards import Hints, Progress, Solution
-from .checking import CHECKED, lookup, unknown
+from .checking import CHECKED
 from .exercise import EXERCISES, load_chapters
+from .lookup import lookup, unknown
 
 ASKED = {}  # exercise name: how many of its hints were asked for
 MISSING = "The solutions are not part of this copy of the book: ask your instructor."
@@ -19,7 +20,7 @@ def hint(answer):
     """Show one more hint for an exercise (a function, a class, a name or a number)."""
     exercise = lookup(answer)
     if exercise is None:
-        return unknown(answer, answer if isinstance(answer, str) else None)
+        return unknown(answer)
     total = len(exercise.hints)
     shown = ASKED[exercise.name] = min(ASKED.get(exercise.name, 0) + 1, total)
     return Hints(exercise.heading, exercise.hints[:shown], total)
@@ -32,7 +33,7 @@ def solution(answer):
     """
     exercise = lookup(answer)
     if exercise is None:
-        return unknown(answer, answer if isinstance(answer, str) else None)
+        return unknown(answer)
     source = _source(exercise) or MISSING
     return Solution(exercise.heading, exercise.call, source)
 
@@ -41,12 +42,12 @@ def progress(chapter=None):
     """Show which exercises pass: of one chapter, or of those begun in this session."""
     load_chapters()
     begun = {EXERCISES[name].chapter for name in CHECKED if name in EXERCISES}
-    chapters = begun if chapter is None else {chapter}
+    chapters = begun if chapter is None else {int(chapter)}
     chosen = [e for e in EXERCISES.values() if e.chapter in chapters]
     chosen.sort(key=lambda exercise: [*map(int, exercise.number.split("."))])
     title = ", ".join(f"Chapter {number}" for number in sorted(chapters))
     rows = [(_status(exercise), exercise.heading) for exercise in chosen]
-    return Progress(title or "This session", rows)
+    return Progress(title or "No exercise was checked yet", rows)
 
 
 def _status(exercise):
