@@ -111,7 +111,7 @@ def _run_steps(exercise, steps, answer):
     wrong = _wrong_kind(exercise, answer)
     if wrong:
         return 0, wrong
-    earlier = {name: find(name).oracle for name in exercise.needs}
+    earlier = {name: find(name).library_version() for name in exercise.needs}
     with _replaced(globals_of(answer), earlier):
         for number, step in enumerate(steps):
             wrong = _wrong_in(step, Probe(exercise, answer), number)

@@ -1,0 +1,143 @@
+"""The chapters with exercises, as tests see them: solutions, stubs and notebooks.
+
+An example chapter that exists only for the tests stands beside the book's.
+"""
+
+import ast
+import copy
+import functools
+import importlib
+import itertools
+import linecache
+import re
+from pathlib import Path
+
+import nbformat
+from example_chapter.notebook import notebook as example_notebook
+from nbclient import NotebookClient
+
+from tutorial_lib import exercises
+from tutorial_lib.exercises import solutions
+from tutorial_lib.exercises.exercise import EXERCISES, find
+
+ROOT = Path(__file__).parents[1]
+EXAMPLE = ROOT / "tests" / "example_chapter"
+exercises.__path__.append(str(EXAMPLE))
+solutions.__path__.append(str(EXAMPLE / "solutions"))
+
+_numbers = itertools.count()
+
+
+def define(source, name, names=None):
+    """Run source that defines `name`, as a cell would: tracebacks can quote it."""
+    filename = f"<cell {next(_numbers)}>"
+    lines = source.splitlines(keepends=True)
+    linecache.cache[filename] = (len(source), None, lines, filename)
+    namespace = dict(names or {}, __name__="answers")
+    exec(compile(source, filename, "exec"), namespace)
+    return namespace[name]
+
+
+class Chapter:
+    """One chapter's exercises, solutions, mistakes and notebook."""
+
+    def __init__(self, path):
+        self.number = int(re.search(r"\d+", path.stem).group())
+        self.text = path.read_text(encoding="utf-8")
+        name = f"tutorial_lib.exercises.solutions.{path.stem}"
+        self.solutions = importlib.import_module(name)
+        self.definitions = {
+            node.name: ast.get_source_segment(self.text, node)
+            for node in ast.parse(self.text).body
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and find(node.name)
+        }
+
+    @property
+    def exercises(self):
+        """The chapter's exercises."""
+        find("")  # imports all chapters
+        return [e for e in EXERCISES.values() if e.chapter == self.number]
+
+    def variant(self, name, old="", new=""):
+        """Return a solution in which `old`, which must occur once, is now `new`."""
+        source = self.definitions[name]
+        if old:
+            assert source.count(old) == 1, f"{old!r} occurs {source.count(old)} times"
+            source = source.replace(old, new)
+        whole = self.text.replace(self.definitions[name], source)
+        return define(whole, name)
+
+    def notebook_path(self):
+        """Return the path of the chapter's notebook, or None."""
+        pattern = f"{self.number:02d}_*.ipynb"
+        return next((ROOT / "notebooks").glob(pattern), None)
+
+    @functools.cached_property
+    def notebook(self):
+        """The notebook with its stored outputs (the example's is executed first)."""
+        path = self.notebook_path()
+        if path:
+            return nbformat.read(path, 4)
+        assert self.number == 99, f"chapter {self.number} has no notebook"
+        return executed(example_notebook())
+
+    def stubs(self):
+        """Yield (exercise, index of the stub's cell, expression that is checked)."""
+        cells = self.notebook.cells
+        for number, cell in enumerate(cells):
+            if "check" in tags(cell):
+                call = ast.parse(cell.source).body[-1].value
+                key = getattr(call.args[-1], "value", None) or call.args[-1].id
+                before = [i for i in range(number) if "exercise" in tags(cells[i])]
+                yield find(key), before[-1], call.args[0].id
+
+    def solved_notebook(self):
+        """Return the notebook with every stub replaced by its solution, executed."""
+        notebook = copy.deepcopy(self.notebook)
+        for exercise, number, name in self.stubs():
+            cell = notebook.cells[number]
+            cell.source = self._solved(cell.source, exercise, name)
+        return executed(notebook)
+
+    def _solved(self, stub, exercise, name):
+        if exercise.is_value:
+            blank = re.compile(rf"^{name}\s*=\s*\.\.\.", re.MULTILINE)
+            assert blank.search(stub), f"`{name} = ...` is not in the stub's cell"
+            answer = self._answer_source(exercise.number)
+            return blank.sub(lambda _: f"{name} = {answer}", stub)
+        named = [n for n in ast.parse(stub).body if getattr(n, "name", "") == name]
+        open_source = ast.get_source_segment(stub, named[0])
+        return stub.replace(open_source, self.definitions[name])
+
+    def _answer_source(self, number):
+        """Return the text of an entry of ANSWERS."""
+        for node in ast.parse(self.text).body:
+            if ast.unparse(node).startswith("ANSWERS = "):
+                answers = node.value
+        keys = [key.value for key in answers.keys]
+        return ast.unparse(answers.values[keys.index(number)])
+
+
+def tags(cell):
+    """Return a cell's tags."""
+    return cell.metadata.get("tags", [])
+
+
+def executed(notebook):
+    """Run a notebook in a kernel and return it."""
+    where = {"metadata": {"path": str(ROOT / "notebooks")}}
+    (ROOT / "notebooks").mkdir(exist_ok=True)
+    return NotebookClient(notebook, timeout=300, resources=where).execute()
+
+
+def text_of(cell):
+    """Return everything a cell shows, as text."""
+    data = (output.get("data", {}) for output in cell.outputs)
+    printed = "".join(output.get("text", "") for output in cell.outputs)
+    return printed + "".join(entry.get("text/plain", "") for entry in data)
+
+
+def chapters():
+    """Return the example chapter and every chapter of the book that has solutions."""
+    found = (ROOT / "tutorial_lib" / "exercises" / "solutions").glob("chapter_*.py")
+    return [Chapter(path) for path in [EXAMPLE / "solutions/chapter_99.py", *found]]
