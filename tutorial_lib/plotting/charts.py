@@ -39,7 +39,7 @@ def show_curves(
             ax.set(title=title, xlabel=xlabel, xscale=xscale, yscale=yscale)
         axes.flat[0].set_ylabel(ylabel)
         handles, labels = axes.flat[0].get_legend_handles_labels()
-        if nested and len(labels) > 1:
+        if len(labels) > (1 if nested else 4):  # too many to leave the curves room
             fig.legend(handles, labels, loc="outside lower center", ncols=len(labels))
         elif len(labels) > 1:
             axes.flat[0].legend()
