@@ -1,7 +1,8 @@
 """A Sphinx extension with what the configuration file cannot say about the pages.
 
 Buttons lead to the repository once it has an address. Figures and equations carry the
-number of their chapter, "Fig. 2.1", while headings, which say it themselves, carry none.
+number of their chapter, "Fig. 2.1"; headings carry none, because theirs is in their
+text. Questions to the reader are marked, so that the style can set them off.
 
 It does not know what a chapter is about.
 """
@@ -12,18 +13,28 @@ from docutils import nodes
 def setup(app):
     """Connect the functions below to the build."""
     app.connect("config-inited", set_theme_options)
+    app.connect("doctree-read", mark_predictions)
     app.connect("env-check-consistency", forget_heading_numbers)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
 def set_theme_options(app, config):
-    """Show one search field, no place for advertisements, and only buttons that work."""
+    """Show one search field, no room for advertisements, and buttons that work."""
     options = config.html_theme_options
     options.update(navbar_persistent=[], primary_sidebar_end=[])
+    options.update(pygments_dark_style="github-dark")
     if options.get("repository_url"):
         options.update(use_repository_button=True, use_issues_button=True)
     else:
         options.update(launch_buttons={})
+
+
+def mark_predictions(app, doctree):
+    """Give each paragraph that begins with a bold "Predict." a class of its own."""
+    for paragraph in doctree.findall(nodes.paragraph):
+        first = next((child for child in paragraph if child.astext()), None)
+        if isinstance(first, nodes.strong) and first.astext() == "Predict.":
+            paragraph["classes"].append("predict")
 
 
 def forget_heading_numbers(app, env):

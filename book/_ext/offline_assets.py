@@ -1,7 +1,7 @@
 """A Sphinx extension that keeps every page free of requests to other hosts.
 
-It copies MathJax next to the pages and refuses scripts that come from elsewhere. It does
-not know the pages' content: a picture from elsewhere is found by the tests.
+It copies MathJax next to the pages and refuses scripts that come from elsewhere. It
+does not know what a page holds: a picture from elsewhere is found by the tests.
 """
 
 import importlib.util

@@ -1,0 +1,135 @@
+"""The repository as a stranger finds it."""
+
+import ast
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+TOP_LEVEL = {
+    ".ci",
+    ".gitattributes",
+    ".github",
+    ".gitignore",
+    "CITATION.cff",
+    "CONTRIBUTING.md",
+    "LICENSE",
+    "Makefile",
+    "README.md",
+    "_config.yml",
+    "_toc.yml",
+    "benchmarks",
+    "book",
+    "notebooks",
+    "pyproject.toml",
+    "requirements.txt",
+    "tests",
+    "tutorial_lib",
+}
+MODULES = sorted((ROOT / "tutorial_lib").rglob("*.py"))
+FUNCTIONS = (ast.AsyncFunctionDef, ast.FunctionDef)
+
+
+def is_of_a_chapter(path):
+    """Tell the exercises of a chapter, which are as many as they are, from the kit."""
+    return "chapter_" in path.name
+
+
+def tracked_files():
+    listing = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if listing.returncode:
+        pytest.skip("not a git checkout")
+    return listing.stdout.splitlines()
+
+
+def name_of(path):
+    return str(path.relative_to(ROOT / "tutorial_lib"))
+
+
+def code_lines(function, source):
+    """Count the lines of a body that are neither blank, comment nor docstring."""
+    documented = {
+        line
+        for inner in ast.walk(function)
+        if isinstance(inner, (*FUNCTIONS, ast.ClassDef)) and ast.get_docstring(inner)
+        for line in range(inner.body[0].lineno, inner.body[0].end_lineno + 1)
+    }
+    lines = source.splitlines()
+    return sum(
+        bool(lines[number - 1].split("#")[0].strip())
+        for number in range(function.body[0].lineno, function.end_lineno + 1)
+        if number not in documented
+    )
+
+
+def test_nothing_but_the_decided_folders_stands_at_the_top():
+    assert {file.split("/")[0] for file in tracked_files()} <= TOP_LEVEL
+
+
+def test_nothing_that_is_made_is_tracked():
+    made = re.compile(
+        r"(^|/)(_build|\.venv|__pycache__|\.ipynb_checkpoints|.*egg-info)/"
+    )
+    assert [file for file in tracked_files() if made.search(file)] == []
+
+
+def test_the_readme_fits_on_80_lines():
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 80
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+def test_every_file_that_a_page_links_to_exists(page):
+    links = re.findall(r"\]\(([^)#:]+)\)", (ROOT / page).read_text())
+    assert links
+    assert [link for link in links if not (ROOT / link).is_file()] == []
+
+
+def test_the_book_is_built_without_torch():
+    pinned = (ROOT / "book" / "requirements.txt").read_text()
+    assert "jupyter-book==" in pinned
+    assert not re.search(r"^(torch|numpy|nvidia|matplotlib==)", pinned, re.MULTILINE)
+
+
+def test_the_two_environments_pin_the_same_versions():
+    def pins(file):
+        lines = (ROOT / file).read_text().splitlines()
+        return {line for line in lines if re.match(r"[a-z0-9]", line)}
+
+    book, everything = pins("book/requirements.txt"), pins("requirements.txt")
+    assert all("==" in pin for pin in book | everything)
+    names = {pin.split("==")[0] for pin in book}
+    shared = {pin for pin in everything if pin.split("==")[0] in names}
+    assert {pin.split(" ;")[0] for pin in shared} == {
+        pin.split(" ;")[0] for pin in book
+    }
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_a_module_is_short_and_says_what_it_does_not_know(path):
+    source = path.read_text()
+    assert len(source.splitlines()) <= (300 if is_of_a_chapter(path) else 200)
+    assert ast.get_docstring(ast.parse(source))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_functions_have_at_most_25_lines_of_code(path):
+    source = path.read_text()
+    long = {
+        node.name: code_lines(node, source)
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, FUNCTIONS)
+    }
+    assert {name: lines for name, lines in long.items() if lines > 25} == {}
+
+
+def test_the_library_page_shows_every_module_but_the_exercises():
+    shown = re.findall(
+        r"\.\./tutorial_lib/(\S+\.py)", (ROOT / "book/library.md").read_text()
+    )
+    kept = [name_of(path) for path in MODULES if path.parent.name != "solutions"]
+    kept = [name for name in kept if not name.startswith("exercises/")]
+    assert sorted(shown) == sorted([*kept, "exercises/__init__.py"])
