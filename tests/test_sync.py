@@ -109,7 +109,8 @@ def test_mirroring_replaces_definitions_and_leaves_the_rest_of_the_cell():
 
 def test_mirroring_twice_changes_nothing_more():
     library = {"f": "def f():\n    return 1", "g": "def g():\n    return 2"}
-    once, _ = mirror("def g():\n    pass\n\n\ndef f():\n    pass", library)
+    once, _ = mirror("def g(): pass\n\n\ndef f():\n    pass", library)
+    assert once == "def g():\n    return 2\n\n\ndef f():\n    return 1"
     assert mirror(once, library) == (once, [])
 
 

@@ -24,8 +24,9 @@ if "google.colab" in sys.modules:
 """
 COLAB_EXPLANATION = """\
 if "google.colab" in sys.modules:
-    print("This copy of the book does not say where its library can be fetched from.")
-    print("Its owner can: python -m tutorial_lib repository https://github.com/you/fork")
+    print("This copy of the book does not say where its library can be found.")
+    print("Its owner sets the address with:")
+    print("python -m tutorial_lib repository https://github.com/you/fork")
 """
 
 

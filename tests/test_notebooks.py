@@ -1,0 +1,188 @@
+"""The chapters as they are stored: executed, clean, small and complete."""
+
+import ast
+import base64
+import re
+from pathlib import Path
+
+import pytest
+
+from tutorial_lib.execution import CELL_METADATA, JUPYTER_METADATA, NOTEBOOK_METADATA
+from tutorial_lib.sync import MAGIC, read_notebook
+
+ROOT = Path(__file__).parents[1]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+FIGURE_CALL = re.compile(r"\bshow_(attention|kernel_regression|softmax)\(")
+UNSTABLE = re.compile(
+    r"0x[0-9a-f]{6,}|/tmp/|\d\s?(ns|µs|ms|seconds)\b|\d\d:\d\d:\d\d|it/s\b"
+)
+WORD = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+pytestmark = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+
+
+def code_cells(path):
+    cells = read_notebook(path)["cells"]
+    return [cell for cell in cells if cell["cell_type"] == "code"]
+
+
+def source_of(cell):
+    return "".join(cell["source"])
+
+
+def tags_of(cell):
+    return cell["metadata"].get("tags", [])
+
+
+def shown_by(cell):
+    """Return what a cell shows, as one dictionary from type to text."""
+    shown = {}
+    for output in cell["outputs"]:
+        if "text" in output:
+            shown[output["name"]] = "".join(output["text"])
+        for kind, content in output.get("data", {}).items():
+            shown[kind] = "".join(content)
+    return shown
+
+
+def lines_of_code(source):
+    """Count a cell's lines that are neither blank, comment nor docstring."""
+    documented = set()
+    for node in ast.walk(ast.parse(MAGIC.sub(r"\1pass", source))):
+        definition = isinstance(node, (ast.ClassDef, ast.FunctionDef))
+        if definition and ast.get_docstring(node) is not None:
+            documented |= set(range(node.body[0].lineno, node.body[0].end_lineno + 1))
+    return sum(
+        bool(line.split("#")[0].strip()) and number not in documented
+        for number, line in enumerate(source.splitlines(), start=1)
+    )
+
+
+def named(cells, wrong):
+    """Name the cells that ``wrong`` is true of."""
+    return [cell["id"] for cell in cells if wrong(cell)]
+
+
+def test_every_cell_was_run_once_from_top_to_bottom(path):
+    counts = [cell["execution_count"] for cell in code_cells(path)]
+    assert counts == list(range(1, len(counts) + 1))
+
+
+def test_no_cell_shows_an_error_or_a_warning(path):
+    def failed(cell):
+        kinds = {output["output_type"] for output in cell["outputs"]}
+        expected = "raises-exception" in tags_of(cell)
+        return "stderr" in shown_by(cell) or ("error" in kinds and not expected)
+
+    assert named(code_cells(path), failed) == []
+
+
+def test_cells_are_named_by_short_words_and_once(path):
+    names = [cell["id"] for cell in read_notebook(path)["cells"]]
+    assert [name for name in names if len(name) > 32 or not WORD.fullmatch(name)] == []
+    assert len(set(names)) == len(names)
+
+
+def test_only_the_metadata_that_the_book_uses_is_stored(path):
+    notebook = read_notebook(path)
+    assert notebook["metadata"] == NOTEBOOK_METADATA
+    for cell in notebook["cells"]:
+        assert set(cell["metadata"]) <= CELL_METADATA, cell["id"]
+        assert set(cell["metadata"].get("jupyter", {})) <= JUPYTER_METADATA, cell["id"]
+
+
+def test_the_file_is_written_as_jupyter_writes_it(path):
+    nbformat = pytest.importorskip("nbformat")
+    notebook = nbformat.read(path, as_version=4)
+    nbformat.validate(notebook)
+    assert path.read_text(encoding="utf-8") == nbformat.writes(notebook) + "\n"
+
+
+def test_the_first_code_cell_sets_up_colab(path):
+    first = code_cells(path)[0]
+    assert first["id"] == "colab-setup"
+    assert tags_of(first) == ["remove-cell"]
+    assert first["metadata"]["cellView"] == "form"
+    assert first["outputs"] == []
+
+
+def test_the_chapter_is_small_enough_to_load_anywhere(path):
+    assert path.stat().st_size <= 700_000
+    for cell in code_cells(path):
+        picture = base64.b64decode(shown_by(cell).get("image/png", ""))
+        assert len(picture) <= 60_000, cell["id"]
+
+
+def test_no_cell_has_more_than_25_lines_of_code(path):
+    def is_long(cell):
+        return lines_of_code(source_of(cell)) > 25
+
+    assert named(code_cells(path), is_long) == []
+
+
+def test_no_line_of_code_is_wider_than_the_page(path):
+    def is_wide(cell):
+        return any(len(line) > 88 for line in source_of(cell).splitlines())
+
+    assert named(code_cells(path), is_wide) == []
+
+
+def test_there_is_a_heatmap_and_a_figure_to_move(path):
+    sources = [source_of(cell) for cell in code_cells(path)]
+    assert any("show_heatmaps(" in source for source in sources)
+    assert any(FIGURE_CALL.search(source) for source in sources)
+
+
+def test_every_picture_has_a_caption_a_name_and_an_alternative_text(path):
+    for cell in code_cells(path):
+        shown = shown_by(cell)
+        if "image/png" not in shown or "text/html" in shown:
+            continue  # a figure to move brings its own alternative text
+        about = cell["metadata"].get("mystnb", {})
+        assert about.get("figure", {}).get("caption"), cell["id"]
+        assert about["figure"].get("name", "").startswith("fig-"), cell["id"]
+        assert len(about.get("image", {}).get("alt", "")) > 20, cell["id"]
+
+
+def test_every_exercise_is_a_stub_a_check_and_a_solution(path):
+    kinds = [
+        kind
+        for cell in code_cells(path)
+        for kind in tags_of(cell)
+        if kind in ("exercise", "check", "solution")
+    ]
+    assert 3 <= kinds.count("exercise") <= 5
+    assert kinds == ["exercise", "check", "solution"] * kinds.count("exercise")
+
+
+def test_every_exercise_has_a_heading_with_its_number_and_its_minutes(path):
+    text = "\n".join(
+        source_of(cell)
+        for cell in read_notebook(path)["cells"]
+        if cell["cell_type"] == "markdown"
+    )
+    chapter = int(path.stem[:2])
+    numbers = re.findall(r"^### Exercise (\d+)\.(\d+) · \S", text, re.MULTILINE)
+    exercises = sum("exercise" in tags_of(cell) for cell in code_cells(path))
+    assert numbers == [(str(chapter), str(n)) for n in range(1, exercises + 1)]
+    assert len(re.findall(r"\bminutes?\b", text)) >= exercises
+
+
+def test_no_cell_prints_what_changes_from_run_to_run(path):
+    def is_unstable(cell):
+        shown = shown_by(cell)
+        text = shown.get("stdout", "") + shown.get("text/plain", "")
+        return UNSTABLE.search(text)
+
+    assert named(code_cells(path), is_unstable) == []
+
+
+def test_what_training_prints_comes_with_an_asserted_claim(path):
+    sources = [source_of(cell) for cell in code_cells(path)]
+    for position, cell in enumerate(code_cells(path)):
+        if "nbval-ignore-output" in tags_of(cell):
+            here_or_next = "".join(sources[position : position + 2])
+            assert "assert " in here_or_next, cell["id"]
+
+
+def test_every_chapter_asserts_what_it_claims(path):
+    assert any("assert " in source_of(cell) for cell in code_cells(path))
