@@ -30,7 +30,8 @@ function attention(root, data, host) {
   const { queries, keys, names, heads, mask } = data;
   const maps = heads > 1 ? [...count(heads), "mean"] : [0];
   const rows = Math.max(queries.length, keys.length);
-  const cells = queries.flatMap((_, query) => keys.map((_, key) => [query, key]));
+  const columns = count(keys.length);
+  const cells = queries.flatMap((_, query) => columns.map((key) => [query, key]));
   const now = { ...data.shown, query: -1, key: -1 };
 
   // A code is 0 for a weight of exactly 0, else 1 + the weight in thousandths.
@@ -48,10 +49,11 @@ function attention(root, data, host) {
   const views = add(root, "div", { class: "bar views" });
   const say = addReadout(root);
   if (data.layers > 1) {
-    const layers = addSelect(bar, "layer", count(data.layers), (layer) => choose({ layer }));
-    layers.value = now.layer;
+    const layers = count(data.layers);
+    addSelect(bar, "layer", layers, (layer) => choose({ layer })).value = now.layer;
   }
-  const headSelect = heads > 1 && addSelect(bar, "head", maps, (head) => choose({ head }));
+  const headSelect =
+    heads > 1 && addSelect(bar, "head", maps, (head) => choose({ head }));
   addCheckbox(bar, "stretch colours per row", (stretched) => choose({ stretched }));
   const thumbnails = (heads > 1 ? maps : []).map((name, head) => {
     const button = addButton(strip, "", () => choose({ head }));
@@ -97,8 +99,9 @@ function attention(root, data, host) {
   // ---- the two views: each draws itself and returns the function that marks in it
   // what the reader points at
   function drawLines({ left, right, end, step, top }) {
-    const svg = add(views, "svg", { width: right + end, height: top + step * rows + 2 });
-    set(svg, { role: "img", "aria-label": `lines from ${names[0]} to ${names[1]}` });
+    const size = { width: right + end, height: top + step * rows + 2 };
+    const svg = add(views, "svg", { ...size, role: "img" });
+    svg.ariaLabel = `lines from ${names[0]} to ${names[1]}`;
     const lines = add(svg, "g");
     const middle = (row) => top + step * (row + 0.5);
     const addTokens = (tokens, side, x, style, numberX, numberStyle) => {
@@ -132,8 +135,9 @@ function attention(root, data, host) {
 
     // Beside the other tokens stand the weights that the chosen one gives or gets.
     function markToken({ box, label, number }, chosen, weighed, cell) {
+      const tint = weighed ? 0.45 * weight(...cell) : chosen ? 0.25 : 0;
       number.textContent = weighed ? show(...cell) : "";
-      set(box, { "fill-opacity": weighed ? 0.45 * weight(...cell) : chosen ? 0.25 : 0 });
+      set(box, { "fill-opacity": tint });
       embolden(label, chosen);
     }
 
@@ -155,19 +159,21 @@ function attention(root, data, host) {
     const [wide, high] = [cell * keys.length, cell * queries.length];
     const [x, y] = [(key) => left + cell * key, (query) => top + cell * query];
     const box = add(views, "div", { tabindex: 0, role: "application" });
-    box.ariaLabel = `heatmap: rows are ${names[0]}, columns ${names[1]}, arrow keys move`;
+    box.ariaLabel = `heatmap, ${names[0]} by ${names[1]}, arrow keys move`;
     const place = `left:${left}px;top:${top}px;width:${wide}px;height:${high}px`;
     const canvas = add(box, "canvas", { style: place });
     const svg = add(box, "svg", { width: left + wide + 2, height: top + high + 2 });
-    const addLabel = (token, x, y, angle, style) => {
-      const transform = `translate(${x},${y}) rotate(${angle})`;
+    const addLabel = (token, right, down, angle, style) => {
+      const transform = `translate(${right},${down}) rotate(${angle})`;
       return add(svg, "text", { transform, class: style }, shorten(token, room));
     };
     addLabel(names[1], left + wide / 2, 12, 0, "name middle");
     addLabel(names[0], 11, top + high / 2, -90, "name middle");
     const rowLabels = (labelled ? queries : []).map((token, query) =>
       addLabel(token, left - 6, y(query + 0.5) + 4.5, 0, "end"));
-    const [angle, shift, style] = flat ? [0, 0, "middle"] : [-45, 4, cell < 18 && "small"];
+    const [angle, shift, style] = flat
+      ? [0, 0, "middle"]
+      : [-45, 4, cell < 18 && "small"];
     const columnLabels = (labelled ? keys : []).map((token, key) =>
       addLabel(token, x(key + 0.5) + shift, top - 6, angle, style));
     const half = cell / 2;
@@ -185,7 +191,7 @@ function attention(root, data, host) {
       return query in queries && key in keys ? [query, key] : [-1, -1];
     });
     box.onkeydown = (event) => {
-      const move = arrow(event.key);
+      const move = ARROWS[event.key];
       if (event.key === "Escape") point(-1, -1);
       if (!move) return;
       event.preventDefault();
@@ -194,8 +200,9 @@ function attention(root, data, host) {
     };
 
     recolour = () => {
+      const row = (query) => columns.map((key) => weight(query, key));
       const tops = queries.map((_, query) =>
-        now.stretched ? Math.max(0.001, ...keys.map((_, key) => weight(query, key))) : 1);
+        now.stretched ? Math.max(0.001, ...row(query)) : 1);
       const shadeOf = (query, key) => weight(query, key) / tops[query];
       paint(canvas, shadeOf);
       numbers.forEach((number, i) => {
@@ -232,9 +239,12 @@ function attention(root, data, host) {
 
   function sentence() {
     const { query, key } = now;
-    if (!isChosen()) return "Point at a token or a cell; click to keep it; arrow keys move in the heatmap.";
+    if (!isChosen()) {
+      return "Point at a token or a cell; click to keep it; arrow keys move in the map.";
+    }
     const column = `${names[1]} ${quote(keys[key])}`;
-    if (query < 0) return `${column} gets most from ${largest(queries, (i) => [i, key])}.`;
+    const givers = largest(queries, (i) => [i, key]);
+    if (query < 0) return `${column} gets most from ${givers}.`;
     const row = `${names[0]} ${quote(queries[query])}`;
     const most = `looks most at ${largest(keys, (j) => [query, j])}.`;
     if (key < 0) return `${row} ${most}`;
@@ -282,8 +292,8 @@ function attention(root, data, host) {
     const flat = keys.every((token) => textWidth(token) <= cell - 4);
     const top = !labelled ? 24 : flat ? 40 : 30 + 0.71 * wide(keys);
     // Side by side, the rows of the two views lie in one line.
-    const place =
-      cell === beside && labelled ? { step: cell, top } : { step: Math.min(step, 24), top: 24 };
+    const aligned = cell === beside && labelled;
+    const place = aligned ? { step: cell, top } : { step: Math.min(step, 24), top: 24 };
     views.replaceChildren();
     marks = linesWidth ? [drawLines({ left, right, end, ...place })] : [];
     marks.push(drawHeatmap({ left: labelled ? side : 24, top, cell, flat, labelled }));

@@ -60,8 +60,12 @@ function addReadout(root) {
 }
 
 // What an arrow key means: steps to the right and up.
-const arrow = (key) =>
-  ({ ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] })[key];
+const ARROWS = {
+  ArrowRight: [1, 0],
+  ArrowLeft: [-1, 0],
+  ArrowUp: [0, 1],
+  ArrowDown: [0, -1],
+};
 
 function placeIn(node, event) {
   const edge = node.getBoundingClientRect();
@@ -82,7 +86,8 @@ function isDark(host) {
 function follow(host, draw) {
   let drawn;
   const check = () => {
-    const look = `${host.clientWidth} ${host.toggleAttribute("data-dark", isDark(host))}`;
+    const dark = host.toggleAttribute("data-dark", isDark(host));
+    const look = `${host.clientWidth} ${dark}`;
     if (look === drawn || !host.clientWidth) return;
     drawn = look;
     draw();

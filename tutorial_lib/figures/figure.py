@@ -13,10 +13,14 @@ import html
 import io
 import json
 import pathlib
-import re
 import warnings
 
-HERE = pathlib.Path(__file__).parent
+from .inputs import as_text
+from .sources import shipped
+
+ACCENT, MARK = "#1f62c8", "#b4390a"  # as in base.css
+PNG_DPI = 90
+PNG_COLOURS = 160
 
 # The book's theme lays a light box under every HTML output in dark mode; the figure
 # follows the page's colours by itself.
@@ -36,8 +40,6 @@ PAGE = """<!doctype html>
 </body>
 </html>
 """
-PNG_DPI = 100
-PNG_COLOURS = 48
 
 
 class Figure:
@@ -50,42 +52,44 @@ class Figure:
 
     def __init__(self, sources, data, *, text, title, draw):
         self.sources = ("base", *sources)
-        self.data = {**data, "text": text, "title": title}
-        self.text = text
-        self.title = title
+        self.title = "" if title is None else as_text(title)
+        self.text = f"{self.title} · {text}" if title else text
+        self.data = {**data, "text": self.text, "title": self.title}
         self.draw = draw
 
     @functools.cached_property
     def html(self):
         """Return the live figure, self-contained, with the picture as its fallback."""
-        data, css = to_script(self.data), to_script(self._sources("css"))
-        key = hashlib.sha256((self.sources[-1] + data).encode()).hexdigest()[:12]
+        data, css, kind = _json(self.data), _json(self._code("css")), self.sources[-1]
+        key = hashlib.sha256((kind + data).encode()).hexdigest()[:12]
         picture = base64.b64encode(self.png).decode()
         return (
             f'{UNBOX}<div data-figure="{key}" data-lm-suppress-shortcuts="true">'
             f'<img alt="{html.escape(self.text)}" style="max-width:100%" '
             f'src="data:image/png;base64,{picture}"></div>'
-            f"<script>(() => {{\n{self._sources('js')}"
-            f'start("{key}", {data}, {css}, {self.sources[-1]});\n}})();</script>'
+            f"<script>(() => {{\n{self._code('js')}"
+            f'start("{key}", {data}, {css}, {kind});\n}})();</script>'
         )
 
     @functools.cached_property
     def png(self):
-        """Return the picture as PNG bytes in few colours, a quarter of the size."""
+        """Return the picture as PNG bytes, in few colours: a third of the size."""
         from PIL import Image
 
         image = Image.open(io.BytesIO(self._render("png"))).convert("RGB")
-        image = image.quantize(PNG_COLOURS, dither=Image.Dither.NONE)
+        image = image.quantize(PNG_COLOURS, Image.Quantize.MAXCOVERAGE)
         buffer = io.BytesIO()
         image.save(buffer, "png", optimize=True, dpi=(PNG_DPI, PNG_DPI))
         return buffer.getvalue()
 
     def save(self, path):
-        """Write the live figure as a page (.html) or the picture (.png .pdf .svg)."""
+        """Write the live figure as a page (.html) or the picture (.png .pdf .svg).
+
+        Raises ValueError for any other ending.
+        """
         path = pathlib.Path(path)
         if path.suffix == ".html":
-            title = html.escape(self.title or self.text)
-            page = PAGE.format(title=title, figure=self.html)
+            page = PAGE.format(title=html.escape(self.text), figure=self.html)
             path.write_text(page, encoding="utf-8")
         elif path.suffix in (".png", ".pdf", ".svg"):
             path.write_bytes(self._render(path.suffix[1:]))
@@ -94,18 +98,24 @@ class Figure:
                 f"cannot save {path.name}: end its name in .html, .png, .pdf or .svg"
             )
 
-    def _sources(self, suffix):
-        return "".join(shipped(HERE / f"{name}.{suffix}") for name in self.sources)
+    def _code(self, suffix):
+        return "".join(shipped(f"{name}.{suffix}") for name in self.sources)
 
     def _render(self, suffix):
         import matplotlib.style
 
         buffer = io.BytesIO()
-        with matplotlib.style.context("default"), warnings.catch_warnings():
+        # A fixed salt and no date: the same picture is the same file.
+        fixed = {"svg.hashsalt": self.text}
+        undated = {} if suffix == "png" else {"metadata": {_DATE[suffix]: None}}
+        with matplotlib.style.context(["default", fixed]), warnings.catch_warnings():
             # The live figure shows every script; the picture those its font has.
             warnings.filterwarnings("ignore", "Glyph .* missing from")
-            matplotlib.rcParams["svg.hashsalt"] = self.sources[-1]
-            self.draw().savefig(buffer, format=suffix, dpi=PNG_DPI, bbox_inches="tight")
+            picture = self.draw()
+            picture.suptitle(self.title, parse_math=False, fontsize=11)
+            picture.savefig(
+                buffer, format=suffix, dpi=PNG_DPI, bbox_inches="tight", **undated
+            )
         return buffer.getvalue()
 
     def __repr__(self):
@@ -119,33 +129,12 @@ class Figure:
         }
 
 
-def to_script(value):
-    """Return ``value`` as JSON that is safe inside a script element."""
+_DATE = {"svg": "Date", "pdf": "CreationDate"}
+
+
+def _json(value):
+    """Return ``value`` as JSON that cannot end the script element it stands in."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     for character in "<\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text
-
-
-LITERAL = re.compile(r'("(?:\\.|[^"\\])*"|`(?:\\.|[^`\\])*`)')
-
-
-@functools.cache
-def shipped(path):
-    """Return JavaScript or CSS without its comments and the spaces it can spare.
-
-    Whole-line comments, indentation, spaces at operators and line ends after an
-    opening bracket, a comma or a semicolon go; literals stay. The source keeps to the
-    rules that make this safe (stated in base.js).
-    """
-    lines = (line.strip() for line in path.read_text(encoding="utf-8").splitlines())
-    kept = "".join(f"{line}\n" for line in lines if line[:2] not in ("", "//", "/*"))
-    parts = LITERAL.split(kept)
-    parts[::2] = map(_squeeze, parts[::2])
-    return "".join(parts)
-
-
-def _squeeze(code):
-    code = re.sub(r" ?([=<>*/?:,(){}&|]) ?", r"\1", code)
-    code = re.sub(r"(?<=[\w)\]]) ([+-]) (?=[\w(\[.])", r"\1", code)
-    return re.sub(r"([;{,(\[])\n", r"\1", code)

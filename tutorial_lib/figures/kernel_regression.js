@@ -1,7 +1,7 @@
 // Nadaraya–Watson regression: drag the query, drag the width, edit the points.
 
-// The kernels of tutorial_lib.kernels, of the distance in widths. Rounded to float32,
-// as there, so that a far query finds no weight here exactly where it does there.
+// The kernels of tutorial_lib.kernels, of the distance in widths. In float32, as there,
+// so that a query is too far from every point here exactly where it is there.
 const KERNELS = {
   gaussian: (u) => Math.fround(Math.exp((-u * u) / 2)),
   boxcar: (u) => (Math.abs(u) <= 1 ? 1 : 0),
@@ -9,293 +9,256 @@ const KERNELS = {
   triangular: (u) => Math.max(0, 1 - Math.abs(u)),
   constant: () => 1,
 };
+const NAMES = Object.keys(KERNELS);
 
 function ticks(low, high, wanted) {
   const rough = (high - low) / wanted;
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = power * [1, 2, 5, 10].find((factor) => factor * power >= rough);
-  const first = Math.ceil(low / step);
   const digits = Math.max(0, -Math.floor(Math.log10(step)));
+  const first = Math.ceil(low / step);
   return count(Math.floor(high / step) - first + 1).map((i) => {
-    const value = (first + i) * step;
-    return [value, fixed(value, digits)];
+    return [(first + i) * step, fixed((first + i) * step, digits)];
   });
 }
 
 function kernel_regression(root, data, host) {
-  const original = data.x.map((x, i) => ({ x, y: data.y[i] }));
-  const state = { ...data.shown, points: [...original], editing: false };
-  const { low, high, bottom, top } = data.frame;
+  const { low, high, bottom, top, digits } = data;
   const span = high - low;
-  const cursor = { x: state.query, y: (bottom + top) / 2 }; // of the keyboard
+  const points = data.points.map(([x, y]) => ({ x, y }));
+  const start = () => ({ ...data.shown, points });
+  const now = { ...start(), editing: false };
+  const cursor = { x: now.query, y: (bottom + top) / 2 };
 
-  // ---- the estimator
-  const kernelAt = (distance) => KERNELS[state.kernel](distance / state.width);
-  const sum = (values) => values.reduce((total, value) => total + value, 0);
+  const kernelAt = (distance) => KERNELS[now.kernel](distance / now.width);
 
+  // All 0 where no point is near enough: there is nothing to average.
   function weightsOf(query) {
-    const similarities = state.points.map(({ x }) => kernelAt(x - query));
-    const total = sum(similarities);
-    return similarities.map((similarity) => (total > 0 ? similarity / total : 0));
+    const similarities = now.points.map(({ x }) => kernelAt(x - query));
+    const total = sum(similarities) || 1;
+    return similarities.map((similarity) => similarity / total);
   }
 
-  // null where no point has any weight: there is nothing to average.
-  function estimateAt(query, weights = weightsOf(query)) {
-    if (!weights.some((weight) => weight > 0)) return null;
-    return sum(weights.map((weight, i) => weight * state.points[i].y));
+  function estimateAt(query) {
+    const weights = weightsOf(query);
+    if (!sum(weights)) return null;
+    return sum(weights.map((weight, i) => weight * now.points[i].y));
   }
 
-  // ---- controls
+  // ---- controls: the values used are the values shown
   const bar = add(root, "div", { class: "bar" });
-  const choices = Object.keys(KERNELS).map((name) => [name, name]);
-  addSelect(bar, "kernel", choices, state.kernel, (kernel) => {
-    state.kernel = kernel;
-    refresh();
-  });
-  const querySlider = addSlider(
-    bar, "query", { min: low, max: high, step: span / 500 },
-    (value) => fixed(Number(value), 2),
-    (value) => setQuery(value),
-  );
-  const narrowest = Math.log(span / 300);
-  const widest = Math.log(span * 2);
-  const widthSlider = addSlider(
-    bar, "width", { min: narrowest, max: widest, step: (widest - narrowest) / 300 },
-    (value) => Math.exp(value).toPrecision(3),
-    (value) => setWidth(Math.exp(value)),
-  );
-  const edit = addButton(bar, "edit points", () => setEditing(!state.editing));
-  addButton(bar, "reset", () => {
-    Object.assign(state, data.shown, { points: [...original] });
-    bar.querySelector("select").value = state.kernel;
-    refresh();
-  });
-  const stage = add(root, "div", { tabindex: 0, role: "application", class: "stage" });
+  const select = addSelect(bar, "kernel", NAMES, (i) => change({ kernel: NAMES[i] }));
+  const queries = { min: low, max: high, step: 10 ** -digits[0] };
+  const querySlider = addSlider(bar, "query", queries, setQuery);
+  const [narrow, wide] = [Math.log(span / 300), Math.log(span * 2)];
+  const widths = { min: narrow, max: wide, step: (wide - narrow) / 300 };
+  const widthSlider = addSlider(bar, "width", widths, (power) =>
+    setWidth(Math.exp(power)));
+  const edit = addButton(bar, "edit points", () =>
+    change({ editing: !now.editing }));
+  addButton(bar, "reset", () => change(start()));
+  const legend = add(root, "div", { class: "bar legend" });
+  const truth = data.truth.length ? ["truth"] : [];
+  for (const name of ["estimate", ...truth, "kernel"]) {
+    add(legend, "span", { class: `key-${name}` }, name);
+  }
+  const stage = add(root, "div", { tabindex: 0, role: "application" });
   const say = addReadout(root);
 
   function setQuery(query) {
-    state.query = clamp(query, low, high);
-    refresh();
+    change({ query: Number(clamp(query, low, high).toFixed(digits[0])) });
   }
 
   function setWidth(width) {
-    state.width = clamp(width, Math.exp(narrowest), Math.exp(widest));
-    refresh();
-  }
-
-  function setEditing(editing) {
-    state.editing = editing;
-    edit.setAttribute("aria-pressed", editing);
-    stage.classList.toggle("editing", editing);
-    stage.setAttribute(
-      "aria-label",
-      editing
-        ? "plot, editing points: arrow keys move the cross, Enter adds a point or removes the one under the cross"
-        : "plot: left and right move the query, up and down change the width",
-    );
-    refresh();
+    const near = clamp(width, Math.exp(narrow), Math.exp(wide));
+    change({ width: Number(near.toPrecision(3)) });
   }
 
   // ---- the plot
-  let plot;
+  const [left, tall] = [40, 74];
+  let [svg, right, floor, base] = [];
+  let parts = {};
+  const toX = (x) => left + ((x - low) / span) * (right - left);
+  const toY = (y) => 20 + ((top - y) / (top - bottom)) * (floor - 20);
+  const fromX = (x) => clamp(low + ((x - left) / (right - left)) * span, low, high);
+  const fromY = (y) =>
+    clamp(top - ((y - 20) / (floor - 20)) * (top - bottom), bottom, top);
+  const path = (points) => points.map(([x, y]) => `${toX(x)},${toY(y)}`).join("L");
 
   function draw() {
     const width = Math.min(host.clientWidth, 760);
-    const height = clamp(width * 0.42, 190, 280);
-    const [left, right, barsTop, barsBottom] = [38, width - 12, height + 46, height + 120];
-    const toX = (x) => left + ((x - low) / span) * (right - left);
-    const toY = (y) => 10 + ((top - y) / (top - bottom)) * (height - 10);
+    [right, floor] = [width - 10, clamp(width * 0.42, 200, 280)];
+    base = floor + 44 + tall;
     stage.replaceChildren();
-    const svg = add(stage, "svg", { width, height: barsBottom + 24 });
-    addAxes(svg, { left, right, height, barsTop, barsBottom, toX, toY });
-    const truth = data.truth.map(([x, y], i) => `${i ? "L" : "M"}${toX(x)},${toY(y)}`);
-    add(svg, "path", { class: "truth", d: truth.join("") });
-    plot = {
-      svg, width, height, left, right, barsTop, barsBottom, toX, toY,
-      fromX: (x) => low + ((x - left) / (right - left)) * span,
-      fromY: (y) => top - ((y - 10) / (height - 10)) * (top - bottom),
-      window: add(svg, "path", { class: "window" }),
+    svg = add(stage, "svg", { width, height: base + 38 });
+    drawAxes();
+    add(svg, "path", { class: "truth", d: truth.length ? `M${path(data.truth)}` : "" });
+    parts = {
+      scale: addText(svg, left - 6, base - tall + 4, "", "small end"),
+      kernel: add(svg, "path", { class: "kernel" }),
       curve: add(svg, "path", { class: "curve" }),
-      line: add(svg, "line", { class: "query" }),
+      line: add(svg, "line", { class: "mark" }),
       dots: add(svg, "g"),
       bars: add(svg, "g"),
-      reach: add(svg, "line", { class: "query" }),
+      reach: add(svg, "line", { class: "mark" }),
       widthHandle: add(svg, "circle", { class: "handle hollow", r: 9 }),
-      queryHandle: add(svg, "circle", { class: "handle", r: 9 }),
-      cross: add(svg, "path", { class: "cross" }),
+      queryHandle: add(svg, "circle", { r: 9 }),
+      cross: add(svg, "path", { class: "mark" }),
     };
-    listen(svg);
-    refresh();
+    listen();
+    change({});
   }
 
-  function addAxes(svg, { left, right, height, barsTop, barsBottom, toX, toY }) {
+  function drawAxes() {
+    const line = (style, x1, y1, x2, y2) =>
+      add(svg, "line", { class: style, x1, y1, x2, y2 });
     for (const [value, text] of ticks(low, high, right > 500 ? 10 : 5)) {
-      const x = toX(value);
-      add(svg, "line", { class: "grid", x1: x, x2: x, y1: 10, y2: barsBottom });
-      add(svg, "text", { class: "small", x, y: barsBottom + 16, "text-anchor": "middle" }, text);
+      line("grid", toX(value), 20, toX(value), base);
+      addText(svg, toX(value), base + 16, text, "small middle");
     }
     for (const [value, text] of ticks(bottom, top, 5)) {
-      const y = toY(value);
-      add(svg, "line", { class: "grid", x1: left, x2: right, y1: y, y2: y });
-      add(svg, "text", { class: "small", x: left - 6, y: y + 4, "text-anchor": "end" }, text);
+      line("grid", left, toY(value), right, toY(value));
+      addText(svg, left - 6, toY(value) + 4, text, "small end");
     }
-    for (const y of [height, barsBottom]) {
-      add(svg, "line", { class: "axis", x1: left, x2: right, y1: y, y2: y });
-    }
-    add(svg, "text", { x: left, y: barsTop - 14 }, "weight of each point");
+    line("axis", left, floor, right, floor);
+    line("axis", left, base, right, base);
+    addText(svg, left - 6, base + 4, "0", "small end");
+    addText(svg, left, 10, "value y", "name");
+    addText(svg, left, floor + 30, "weight of each point", "name");
+    addText(svg, right, base + 32, "key x", "name end");
   }
 
-  function shapeOfWindow() {
-    const { toX, height, left, right } = plot;
-    const heights = count(241).map((i) => {
-      const x = low + (span * i) / 240;
-      return `L${toX(x)},${height - 0.3 * height * kernelAt(x - state.query)}`;
-    });
-    return `M${left},${height}${heights.join("")}L${right},${height}Z`;
-  }
-
-  function shapeOfCurve() {
-    const { toX, toY } = plot;
+  function curve() {
+    const places = count(481).map((i) => low + (span * i) / 480);
+    const estimates = places.map((x) => [x, estimateAt(x)]);
     let pen = "M";
-    return count(321).map((i) => {
-      const x = low + (span * i) / 320;
-      const y = estimateAt(x);
-      const piece = y === null ? "" : `${pen}${toX(x)},${toY(y)}`;
-      pen = y === null ? "M" : "L";
+    return estimates.map((point) => {
+      const piece = point[1] === null ? "" : pen + path([point]);
+      pen = piece ? "L" : "M";
       return piece;
     }).join("");
   }
 
-  function drawPoints(weights) {
-    const { dots, bars, toX, toY, barsTop, barsBottom } = plot;
-    const largest = Math.max(...weights, 1e-9);
-    dots.replaceChildren();
-    bars.replaceChildren();
-    state.points.forEach(({ x, y }, i) => {
-      const share = weights[i] / largest;
-      const place = { cx: toX(x), cy: toY(y), r: 3.5 + 3.5 * share };
-      add(dots, "circle", { ...place, class: "dot", "fill-opacity": 0.3 + 0.7 * share });
-      const end = barsBottom - share * (barsBottom - barsTop);
-      add(bars, "line", { x1: toX(x), x2: toX(x), y1: barsBottom, y2: end, class: "weight" });
+  function drawPoints(weights, largest) {
+    parts.dots.replaceChildren();
+    parts.bars.replaceChildren();
+    now.points.forEach(({ x, y }, i) => {
+      const share = weights[i] / (largest || 1);
+      const dot = { cx: toX(x), cy: toY(y), r: 3.5 + 3.5 * share };
+      add(parts.dots, "circle", { ...dot, "fill-opacity": 0.4 + 0.6 * share });
+      const line = { x1: toX(x), x2: toX(x), y1: base, y2: base - tall * share };
+      add(parts.bars, "line", { ...line, class: "weight" });
     });
   }
 
-  // The handle hangs where the window ends, on the side where there is room for it.
-  function placeWidthHandle() {
-    const { reach, widthHandle, toX, height } = plot;
-    const { query, width, kernel } = state;
-    const fits = [query + width, query - width].find((x) => x >= low && x <= high);
-    const x = toX(fits ?? high);
-    const visibility = kernel === "constant" || state.editing ? "hidden" : "visible";
-    set(reach, { x1: toX(query), x2: x, y1: height, y2: height, visibility });
-    set(widthHandle, { cx: x, cy: height, visibility });
+  // Every change ends here.
+  function change(changes) {
+    Object.assign(now, changes);
+    const { query, width, kernel, editing } = now;
+    const weights = weightsOf(query);
+    const [estimate, largest] = [estimateAt(query), Math.max(0, ...weights)];
+    const none = estimate === null;
+    const steady = kernel === "constant";
+    select.value = NAMES.indexOf(kernel);
+    querySlider.show(query, fixed(query, digits[0]));
+    widthSlider.show(Math.log(width), width.toPrecision(3));
+    widthSlider.disabled = steady;
+    set(edit, { "aria-pressed": editing });
+    set(stage, { class: editing ? "stage editing" : "stage" });
+    stage.ariaLabel = editing
+      ? "plot: arrow keys move the cross, Enter adds a point or removes the nearest"
+      : "plot: left and right move the query, up and down the width";
+    const x = toX(query);
+    // The width's handle hangs on the side of the query where there is room.
+    const ends = [query + width, query - width, high];
+    const edge = toX(ends.find((end) => end >= low && end <= high));
+    const handles = steady || editing ? "hidden" : "visible";
+    // A boxcar's walls stand upright only if both their ends are among the places.
+    const walls = [-1.0001, -1, 1, 1.0001].map((u) => query + u * width);
+    const inside = walls.map((wall) => clamp(wall, low, high));
+    const around = [...count(161).map((i) => low + (span * i) / 160), ...inside];
+    const heights = around
+      .sort((a, b) => a - b)
+      .map((at) => `L${toX(at)},${floor - 0.3 * floor * kernelAt(at - query)}`);
+    set(parts.kernel, { d: `M${left},${floor}${heights.join("")}L${right},${floor}` });
+    set(parts.curve, { d: curve() });
+    set(parts.line, { x1: x, x2: x, y1: 20, y2: base });
+    set(parts.reach, { x1: x, x2: edge, y1: floor, y2: floor, visibility: handles });
+    set(parts.widthHandle, { cx: edge, cy: floor, visibility: handles });
+    set(parts.queryHandle, { cx: x, cy: none ? floor / 2 : toY(estimate) });
+    set(parts.queryHandle, { class: none ? "handle hollow" : "handle" });
+    const cross = `M${toX(cursor.x) - 9},${toY(cursor.y)}h18m-9,-9v18`;
+    set(parts.cross, { d: cross, visibility: editing ? "visible" : "hidden" });
+    parts.scale.textContent = largest ? largest.toFixed(3) : "";
+    drawPoints(weights, largest);
+    say(sentence(weights, estimate, largest));
   }
 
-  function refresh() {
-    if (!plot) return;
-    const { line, queryHandle, cross, toX, toY, barsBottom, height } = plot;
-    const weights = weightsOf(state.query);
-    const estimate = estimateAt(state.query, weights);
-    const x = toX(state.query);
-    querySlider.show(state.query);
-    widthSlider.show(Math.log(state.width));
-    widthSlider.disabled = state.kernel === "constant";
-    set(plot.window, { d: shapeOfWindow() });
-    set(plot.curve, { d: shapeOfCurve() });
-    set(line, { x1: x, x2: x, y1: 10, y2: barsBottom });
-    set(queryHandle, { cx: x, cy: estimate === null ? height / 2 : toY(estimate) });
-    set(cross, {
-      d: `M${toX(cursor.x) - 9},${toY(cursor.y)}h18m-9,-9v18`,
-      visibility: state.editing ? "visible" : "hidden",
-    });
-    drawPoints(weights);
-    placeWidthHandle();
-    say(sentence(weights, estimate));
-  }
-
-  function sentence(weights, estimate) {
-    const help = state.editing
-      ? "Click to add a point, drag to draw many, click a point to remove it. "
-      : "";
-    const query = `At the query ${fixed(state.query, 2)}`;
-    if (estimate === null) {
-      return `${help}${query} there is no point within the width: every weight is 0 and there is nothing to average (0/0), so the curve has a gap. The library returns 0 there.`;
-    }
+  function sentence(weights, estimate, largest) {
     const effective = 1 / sum(weights.map((weight) => weight * weight));
-    return `${help}${query} the estimate is ${fixed(estimate, 2)}, the weighted mean of ${state.points.length} values. The largest weight is ${Math.max(...weights).toFixed(3)}; the effective number of points, 1/Σw², is ${effective.toFixed(1)}.`;
+    const help = "Click to add a point, drag to add many, click a point to remove it.";
+    return [
+      ...(now.editing ? [help] : []),
+      `At the query ${fixed(now.query, digits[0])}`,
+      ...(estimate === null
+        ? ["no point lies within the width: every weight is 0, the mean would be",
+          "0/0, and the curve has a gap (the library returns 0)."]
+        : [`the estimate is ${fixed(estimate, digits[1])}, the weighted mean of`,
+          `${weights.length} values; the largest weight is ${largest.toFixed(3)}, the`,
+          `effective number of points 1/Σw² = ${effective.toFixed(1)}.`]),
+    ].join(" ");
   }
 
   // ---- pointer and keys
-  function nearestPoint(x, y) {
-    const { toX, toY } = plot;
-    const distance = (point) => Math.hypot(toX(point.x) - x, toY(point.y) - y);
-    const nearest = [...state.points].sort((a, b) => distance(a) - distance(b))[0];
-    return nearest && distance(nearest) <= 12 ? nearest : null;
-  }
-
-  function addPoint(x, y) {
-    state.points.push({
-      x: clamp(plot.fromX(x), low, high),
-      y: clamp(plot.fromY(y), bottom, top),
-    });
-    refresh();
-  }
-
-  // Returns whether a point was added.
+  // Returns whether there was no point to remove.
   function addOrRemove(x, y) {
-    const point = nearestPoint(x, y);
-    if (!point) addPoint(x, y);
-    else state.points.splice(state.points.indexOf(point), 1);
-    refresh();
-    return !point;
+    const distance = (point) => Math.hypot(toX(point.x) - x, toY(point.y) - y);
+    const [nearest] = [...now.points].sort((a, b) => distance(a) - distance(b));
+    const isNew = !nearest || distance(nearest) > 12;
+    const kept = now.points.filter((point) => isNew || point !== nearest);
+    const added = isNew ? [{ x: fromX(x), y: fromY(y) }] : [];
+    change({ points: [...kept, ...added] });
+    return isNew;
   }
 
-  function listen(svg) {
-    let drag = null;
-    let last;
-    const place = (event) => {
-      const edge = svg.getBoundingClientRect();
-      return [event.clientX - edge.left, event.clientY - edge.top];
-    };
+  function listen() {
+    let [drag, last] = [];
     const moves = {
-      query: (x) => setQuery(plot.fromX(x)),
-      width: (x) => setWidth(Math.abs(plot.fromX(x) - state.query)),
-      draw: (x, y) => {
-        if (Math.hypot(x - last[0], y - last[1]) < 22) return;
+      query: (x) => setQuery(fromX(x)),
+      width: (x) => setWidth(Math.abs(fromX(x) - now.query)),
+      points: (x, y) => {
+        if (Math.hypot(x - last[0], y - last[1]) < 24) return;
         last = [x, y];
-        addPoint(x, y);
+        addOrRemove(x, y);
       },
     };
     svg.onpointerdown = (event) => {
-      const [x, y] = (last = place(event));
-      const handle = plot.widthHandle;
-      const toHandle = Math.hypot(x - handle.getAttribute("cx"), y - handle.getAttribute("cy"));
-      if (state.editing) drag = y <= plot.height && addOrRemove(x, y) ? "draw" : null;
-      else drag = toHandle <= 18 && state.kernel !== "constant" ? "width" : "query";
-      if (drag === "query") moves.query(x);
+      const [x, y] = placeIn(svg, event);
+      const { cx, cy } = parts.widthHandle;
+      const away = Math.hypot(x - cx.baseVal.value, y - cy.baseVal.value);
+      last = [x, y];
+      if (now.editing) drag = y < floor + 9 && addOrRemove(x, y) && "points";
+      else drag = away < 16 && now.kernel !== "constant" ? "width" : "query";
+      if (drag === "query") setQuery(fromX(x));
       svg.setPointerCapture(event.pointerId);
     };
-    svg.onpointermove = (event) => drag && moves[drag](...place(event));
+    svg.onpointermove = (event) => drag && moves[drag](...placeIn(svg, event));
     svg.onpointerup = svg.onpointercancel = () => (drag = null);
   }
 
   stage.onkeydown = (event) => {
-    const move = { ArrowUp: [0, 1], ArrowDown: [0, -1], ArrowLeft: [-1, 0], ArrowRight: [1, 0] }[event.key];
-    const enter = state.editing && (event.key === "Enter" || event.key === " ");
+    const move = ARROWS[event.key];
+    const enter = now.editing && [" ", "Enter"].includes(event.key);
     if (!move && !enter) return;
     event.preventDefault();
-    if (enter) addOrRemove(plot.toX(cursor.x), plot.toY(cursor.y));
-    else if (state.editing) moveCursor(...move);
-    else if (move[0]) setQuery(state.query + (move[0] * span) / 100);
-    else setWidth(state.width * 1.1 ** move[1]);
+    if (enter) addOrRemove(toX(cursor.x), toY(cursor.y));
+    else if (now.editing) {
+      cursor.x = clamp(cursor.x + (move[0] * span) / 50, low, high);
+      cursor.y = clamp(cursor.y + (move[1] * (top - bottom)) / 25, bottom, top);
+      change({});
+    } else if (move[0]) setQuery(now.query + (move[0] * span) / 100);
+    else setWidth(now.width * 1.1 ** move[1]);
   };
 
-  function moveCursor(right, up) {
-    cursor.x = clamp(cursor.x + (right * span) / 50, low, high);
-    cursor.y = clamp(cursor.y + (up * (top - bottom)) / 25, bottom, top);
-    refresh();
-  }
-
-  setEditing(false);
   return draw;
 }

@@ -1,8 +1,10 @@
 """Nadaraya–Watson regression to move: the query, the width, the kernel, the points.
 
-This module knows no data: points go in. The figure's JavaScript states the kernels of
-``tutorial_lib.kernels`` a second time; a test holds the two equal.
+This module knows no data set: points go in. The figure's JavaScript states the kernels
+of ``tutorial_lib.kernels`` a second time; a test holds the two equal.
 """
+
+import math
 
 import numpy as np
 import torch
@@ -10,7 +12,7 @@ import torch
 from tutorial_lib import kernels
 from tutorial_lib.attention import nadaraya_watson
 
-from .figure import Figure
+from .figure import ACCENT, MARK, Figure
 from .inputs import as_array, as_number, as_positive, rounded
 
 KERNELS = ("gaussian", "boxcar", "epanechnikov", "triangular", "constant")
@@ -30,47 +32,26 @@ def show_kernel_regression(
     together, fewer than 2 or more than 500. Nadaraya (1964), Watson (1964).
     """
     x, y = as_array(x, "x"), as_array(y, "y")
-    _check_points(x, y)
-    if kernel not in KERNELS:
-        raise ValueError(
-            f"kernel {kernel!r} does not exist: choose {', '.join(KERNELS)}"
-        )
-    span = x.max() - x.min()
+    _check_points(x, y, kernel)
+    digits = _digits(np.ptp(x))
     query = as_number(np.median(x) if query is None else query, "query")
-    width = as_positive(span / 10 if width is None else width, "width")
-    x, y, (query, width) = rounded(x), rounded(y), rounded([query, width])
-    low, high = rounded([min(x) - 0.04 * span, max(x) + 0.04 * span])
-    grid = torch.linspace(low, high, 121, dtype=torch.float64)
-    truth = [] if truth is None else _curve(torch.linspace(min(x), max(x), 101), truth)
-    heights = y + [height for _, height in truth]
-    margin = 0.08 * (max(heights) - min(heights) or 1)
-    bottom, top = rounded([min(heights) - margin, max(heights) + margin])
-    data = {
-        "x": x,
-        "y": y,
-        "shown": {"query": query, "width": width, "kernel": kernel},
-        "truth": truth,
-        "frame": {"low": low, "high": high, "bottom": bottom, "top": top},
-    }
-    similarity = (
-        kernels.constant() if kernel == "constant" else getattr(kernels, kernel)(width)
-    )
-
-    def estimate(queries):
-        keys, values = torch.tensor(x).double(), torch.tensor(y).double()
-        return nadaraya_watson(queries, keys, values, similarity)
-
-    estimates, weights = estimate(torch.tensor([query]).double())
+    width = as_positive(np.ptp(x) / 10 if width is None else width, "width")
+    query, width = round(query, digits), float(f"{width:.3g}")
+    shown = {"query": query, "width": width, "kernel": kernel}
+    points = list(zip(rounded(x), rounded(y), strict=True))
+    truth = [] if truth is None else _curve(x, truth)
+    data = {"points": points, "shown": shown, "truth": truth}
+    data |= _frame(points, truth, query)
     return Figure(
         ("sliders", "kernel_regression"),
         data,
-        text=_sentence(data, float(estimates[0]), weights[0].numpy()),
+        text=_sentence(data),
         title=title,
-        draw=lambda: _draw(data, grid, *estimate(grid), weights[0].numpy()),
+        draw=lambda: _draw(data),
     )
 
 
-def _check_points(x, y):
+def _check_points(x, y, kernel):
     if x.ndim != 1 or x.shape != y.shape:
         raise ValueError(
             f"x and y must be two vectors of one length, got {x.shape} and {y.shape}"
@@ -79,43 +60,90 @@ def _check_points(x, y):
         raise ValueError(f"{len(x)} points: pass 2 to {MOST_POINTS}")
     if x.min() == x.max():
         raise ValueError(f"all points lie at x = {x[0]:g}: pass at least two places")
+    if kernel not in KERNELS:
+        raise ValueError(
+            f"kernel {kernel!r} does not exist: choose {', '.join(KERNELS)}"
+        )
 
 
-def _curve(places, truth):
+def _digits(span):
+    """Return how many decimals tell apart a hundred places within ``span``."""
+    return max(0, 2 - math.floor(math.log10(span)))
+
+
+def _curve(x, truth):
+    places = torch.linspace(x.min(), x.max(), 101, dtype=torch.float64)
     heights = as_array(truth(places), "values of truth")
-    return list(map(list, zip(rounded(places), rounded(heights), strict=True)))
+    return list(zip(rounded(places), rounded(heights), strict=True))
 
 
-def _sentence(data, estimate, weights):
-    query, width, kernel = (
-        data["shown"][name] for name in ("query", "width", "kernel")
-    )
-    start = f"Kernel regression of {len(weights)} points with a {kernel} kernel"
-    start += "" if kernel == "constant" else f" of width {width:g}"
-    if weights.max() == 0:
-        return f"{start}: at the query {query:g} no point lies within the width."
+def _frame(points, truth, query):
+    """Return the edges of the plot, and the decimals for its places and heights."""
+    x = np.array([x for x, _ in points] + [query])
+    y = np.array([y for _, y in points + truth])
+    across, up = 0.04 * np.ptp(x), 0.08 * (np.ptp(y) or 1)
+    low, high = rounded([x.min() - across, x.max() + across])
+    bottom, top = rounded([y.min() - up, y.max() + up])
+    digits = _digits(high - low), _digits(top - bottom)
+    return {"low": low, "high": high, "bottom": bottom, "top": top, "digits": digits}
+
+
+def _regress(queries, data):
+    """Return the estimates, NaN where there is nothing to average, and the weights."""
+    keys, values = torch.tensor(data["points"]).T
+    queries = torch.tensor(queries).float()
+    estimates, weights = nadaraya_watson(queries, keys, values, _kernel(data))
+    return estimates.where(weights.sum(-1) > 0, torch.nan).numpy(), weights.numpy()
+
+
+def _kernel(data):
+    shown = data["shown"]
+    width = () if shown["kernel"] == "constant" else (shown["width"],)
+    return getattr(kernels, shown["kernel"])(*width)
+
+
+def _sentence(data):
+    shown, digits = data["shown"], data["digits"]
+    kernel, query = shown["kernel"], f"{shown['query']:.{digits[0]}f}"
+    [estimate], [weights] = _regress([shown["query"]], data)
+    width = "" if kernel == "constant" else f" of width {shown['width']:g}"
+    start = f"Kernel regression of {len(weights)} points, {kernel} kernel{width}"
+    if math.isnan(estimate):
+        return f"{start}. At the query {query} no point lies within the width."
     return (
-        f"{start}: at the query {query:g} the estimate is {estimate:.2f}; the "
+        f"{start}. At the query {query} the estimate is {estimate:.{digits[1]}f}; the "
         f"effective number of points, 1/Σw², is {1 / (weights**2).sum():.1f}."
     )
 
 
-def _draw(data, grid, estimates, grid_weights, weights):
+def _draw(data):
     from matplotlib.figure import Figure as Canvas
 
     fig = Canvas(figsize=(6.4, 3.9), layout="constrained")
     ax, bars = fig.subplots(2, sharex=True, height_ratios=[3, 1])
-    x, y = np.array(data["x"]), np.array(data["y"])
-    estimates = np.where(grid_weights.sum(-1) > 0, estimates, np.nan)
-    share = weights / max(weights.max(), 1e-9)
-    ax.scatter(x, y, s=14 + 40 * share, c="0.2", alpha=0.3 + 0.7 * share, linewidths=0)
-    ax.plot(grid, estimates, color="#1f62c8", linewidth=2)
-    if data["truth"]:
-        ax.plot(*zip(*data["truth"], strict=True), color="0.5", linestyle="--")
-    bars.vlines(x, 0, weights, color="#b4390a", linewidth=3)
-    bars.set_ylim(0, None)
-    bars.set_ylabel("weight")
+    _draw_curves(ax, data)
+    x, y = np.transpose(data["points"])
+    query = data["shown"]["query"]
+    [weights] = _regress([query], data)[1]
+    share = weights / (weights.max() or 1)
+    ax.scatter(x, y, s=14 + 40 * share, c="0.1", alpha=0.4 + 0.6 * share, linewidths=0)
+    ax.legend(frameon=False, fontsize=9)
+    bars.vlines(x, 0, weights, color=MARK, linewidth=3)
+    bars.set(ylim=(0, weights.max() or 1), ylabel="weight", xlabel="key x")
     for axes in (ax, bars):
-        axes.axvline(data["shown"]["query"], color="#b4390a", linewidth=1)
+        axes.axvline(query, color=MARK, linewidth=1)
         axes.spines[["top", "right"]].set_visible(False)
     return fig
+
+
+def _draw_curves(ax, data):
+    low, high, query = data["low"], data["high"], data["shown"]["query"]
+    queries = np.linspace(low, high, 481)
+    if data["truth"]:
+        ax.plot(*np.transpose(data["truth"]), "--", color="0.5", label="truth")
+    ax.plot(queries, _regress(queries, data)[0], color=ACCENT, lw=2, label="estimate")
+    ax.set(xlim=(low, high), ylim=(data["bottom"], data["top"]), ylabel="value y")
+    height = 0.3 * (data["top"] - data["bottom"])
+    near = height * _kernel(data)(torch.tensor(queries - query)).numpy()
+    shade = {"color": MARK, "alpha": 0.15, "linewidth": 0, "label": "kernel"}
+    ax.fill_between(queries, data["bottom"], data["bottom"] + near, **shade)

@@ -3,6 +3,8 @@
 // A true minus sign is as wide as a plus sign.
 const fixed = (value, digits) => value.toFixed(digits).replace("-", "−");
 
+const sum = (values) => values.reduce((total, value) => total + value, 0);
+
 // `range` is {min, max, step}; what the slider stands for is shown as a text.
 function addSlider(bar, name, range, onInput) {
   const label = add(bar, "label", {}, name);

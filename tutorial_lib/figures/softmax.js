@@ -2,91 +2,102 @@
 
 function softmax(root, data) {
   const { labels } = data;
-  const state = { ...data.shown, scores: [...data.scores], scaled: true };
-  const largest = Math.max(...data.scores.map(Math.abs));
-  const limit = Math.max(4, Math.ceil(largest));
+  const start = () => ({ ...data.shown, scores: [...data.scores], divided: true });
+  const now = start();
+  // A slider's end leaves room to drag the largest score further.
+  const limit = Math.ceil(Math.max(3, 1.5 * Math.max(...now.scores.map(Math.abs))));
 
-  // ---- controls
+  // ---- controls: the values used are the values shown
   const bar = add(root, "div", { class: "bar" });
-  const temperature = addSlider(
-    bar, "temperature", { min: -2, max: 2, step: 0.02 },
-    (power) => (10 ** power).toPrecision(2 + (power >= 0)),
-    (power) => update({ temperature: 10 ** power }),
-  );
-  const size = addSlider(
-    bar, "d_k", { min: 0, max: 10, step: 1 },
-    (power) => String(2 ** power),
-    (power) => update({ d_k: 2 ** power }),
-  );
-  const scaled = addCheckbox(bar, "divide by √d_k", true, (checked) => update({ scaled: checked }));
-  addButton(bar, "reset", () => update({ ...data.shown, scores: [...data.scores], scaled: true }));
+  const showTemperature = (value) => value.toPrecision(value < 1 ? 2 : 3);
+  const powers = { min: -2, max: 2, step: 0.02 };
+  const temperature = addSlider(bar, "temperature T", powers, (power) =>
+    change({ temperature: Number(showTemperature(10 ** power)) }));
+  const sizes = { min: 0, max: 10, step: 1 };
+  const size = addSlider(bar, "d_k", sizes, (power) => change({ d_k: 2 ** power }));
+  const divide = addCheckbox(bar, "divide by √d_k", (divided) => change({ divided }));
+  addButton(bar, "reset", () => change(start()));
 
   // ---- one row a key
   const table = add(root, "div", { class: "keys" });
-  for (const name of ["key", "score", "into softmax", "weight"]) {
-    add(table, "span", { class: "head" }, name);
+  for (const name of ["key", "score", "input", "weight"]) {
+    add(table, "span", { class: "name" }, name);
   }
   const rows = labels.map((label, key) => {
     add(table, "span", { class: "label", title: label }, label);
     const track = add(table, "span", { class: "track" });
-    const score = add(track, "span", { class: "score" });
-    const slider = add(track, "input", { type: "range", min: -limit, max: limit, step: 0.05 });
-    slider.setAttribute("aria-label", `score of ${label}`);
+    const score = add(add(track, "span", { class: "bed" }), "span");
+    const range = { min: -limit, max: limit, step: 0.05 };
+    const slider = add(track, "input", { type: "range", ...range });
+    slider.ariaLabel = `score of ${label}`;
     slider.oninput = () => {
-      state.scores[key] = Number(slider.value);
-      update({});
+      now.scores[key] = Number(slider.value);
+      change({});
     };
     const logit = add(table, "span", { class: "number" });
-    const cell = add(table, "span", { class: "weights" });
-    const weight = add(cell, "span", { class: "weight-bar" });
+    const cell = add(table, "span", { class: "weight" });
+    const weight = add(add(cell, "span", { class: "bed" }), "span");
     const number = add(cell, "span", { class: "number" });
-    return { slider, score, logit, weight, number };
+    return { score, slider, logit, weight, number };
   });
   const formula = add(root, "p");
   const say = addReadout(root);
 
-  function update(change) {
-    Object.assign(state, change);
-    const root_d = Math.sqrt(state.d_k);
-    const factor = (state.scaled ? 1 : root_d) / state.temperature;
-    const logits = state.scores.map((score) => score * factor);
-    const weights = softmaxOf(logits);
-    temperature.show(Math.log10(state.temperature));
-    size.show(Math.log2(state.d_k));
-    scaled.checked = state.scaled;
-    rows.forEach((row, key) => showRow(row, state.scores[key], logits[key], weights[key]));
-    const spread = fixed(root_d, 1);
-    formula.textContent = state.scaled
-      ? `Dot products of ${state.d_k} random numbers spread like √d_k = ${spread}; divided by it, they are the scores, whatever d_k is.`
-      : `Not divided: the dot products are ${spread} times the scores, and the larger d_k, the harder the softmax.`;
+  function weightsOf(logits) {
+    const largest = Math.max(...logits);
+    const terms = logits.map((logit) => Math.exp(logit - largest));
+    return terms.map((term) => term / sum(terms));
+  }
+
+  // Every change ends here.
+  function change(changes) {
+    Object.assign(now, changes);
+    const factor = (now.divided ? 1 : Math.sqrt(now.d_k)) / now.temperature;
+    const logits = now.scores.map((score) => score * factor);
+    const weights = weightsOf(logits);
+    temperature.show(Math.log10(now.temperature), showTemperature(now.temperature));
+    size.show(Math.log2(now.d_k), now.d_k);
+    divide.checked = now.divided;
+    rows.forEach((row, i) => showRow(row, now.scores[i], logits[i], weights[i]));
+    formula.textContent = explanation();
     say(sentence(weights));
   }
 
-  function softmaxOf(logits) {
-    const top = Math.max(...logits);
-    const powers = logits.map((logit) => Math.exp(logit - top));
-    const total = powers.reduce((a, b) => a + b, 0);
-    return powers.map((power) => power / total);
-  }
-
-  function showRow({ slider, score, logit, weight, number }, value, into, share) {
-    const middle = 50;
-    const end = 50 + (50 * value) / limit;
+  function showRow({ score, slider, logit, weight, number }, value, into, share) {
     slider.value = value;
-    slider.setAttribute("aria-valuetext", fixed(value, 2));
-    score.style.left = `${Math.min(middle, end)}%`;
-    score.style.width = `${Math.abs(end - middle)}%`;
+    set(slider, { "aria-valuetext": fixed(value, 2) });
+    const [from, to] = [Math.min(0, value), Math.max(0, value)];
+    score.style.left = `${50 + (50 * from) / limit}%`;
+    score.style.width = `${(50 * (to - from)) / limit}%`;
     logit.textContent = fixed(into, 2);
-    weight.style.width = `calc((100% - 48px) * ${share})`;
+    weight.style.width = `${100 * share}%`;
     number.textContent = share > 0 && share < 0.0005 ? "<0.001" : share.toFixed(3);
   }
 
-  function sentence(weights) {
-    const entropy = weights.reduce((sum, w) => (w > 0 ? sum - w * Math.log(w) : sum), 0);
-    const gradient = Math.max(...weights.map((w) => w * (1 - w)));
-    const shown = gradient < 0.0001 ? gradient.toExponential(1) : gradient.toFixed(4);
-    return `Entropy ${entropy.toFixed(2)} nats, as if ${Math.exp(entropy).toFixed(1)} of ${weights.length} keys shared the weight equally. Largest gradient max w(1 − w) = ${shown}, of at most 0.25.`;
+  function explanation() {
+    const { d_k } = now;
+    const spread = Math.sqrt(d_k).toFixed(1);
+    const lines = now.divided
+      ? ["weight = softmax(input), input = q·k / √d_k / T = score / T. Divided by √d_k,",
+        `dot products of ${d_k} numbers spread no further than the scores, whatever`,
+        "d_k is."]
+      : ["weight = softmax(input), input = q·k / T = √d_k · score / T. Undivided,",
+        `dot products of ${d_k} numbers spread √${d_k} = ${spread} times as far: the`,
+        "larger d_k, the harder the softmax and the smaller its gradients."];
+    return lines.join(" ");
   }
 
-  return () => update({});
+  function sentence(weights) {
+    const entropy = -sum(weights.map((weight) => weight && weight * Math.log(weight)));
+    const gradient = Math.max(...weights.map((weight) => weight * (1 - weight)));
+    const tiny = gradient > 0 && gradient < 0.0001;
+    return [
+      `Entropy ${Math.abs(entropy).toFixed(2)} nats, as if`,
+      `${Math.exp(entropy).toFixed(1)} of ${weights.length} keys shared the weight`,
+      `equally. Largest gradient, max w(1 − w):`,
+      `${tiny ? gradient.toExponential(0) : gradient.toFixed(4)} (at most 0.25).`,
+    ].join(" ");
+  }
+
+  return () => change({});
 }

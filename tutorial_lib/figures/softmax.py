@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from .figure import Figure
+from .figure import ACCENT, MARK, Figure
 from .inputs import as_array, as_positive, as_text, rounded
 
 MOST_SCORES = 40
@@ -26,8 +26,8 @@ def show_softmax(scores, *, labels=None, temperature=1.0, d_k=64, title=None):
     scores = as_array(scores, "scores")
     if scores.ndim != 1 or not 2 <= len(scores) <= MOST_SCORES:
         raise ValueError(
-            f"scores must be a vector of 2 to {MOST_SCORES} numbers, got {scores.shape}: "
-            "pass those of one query"
+            f"scores must be a vector of 2 to {MOST_SCORES} numbers, those of one "
+            f"query, got {scores.shape}"
         )
     labels = [f"key {i}" for i in range(len(scores))] if labels is None else labels
     labels = [as_text(label) for label in labels]
@@ -73,15 +73,14 @@ def _draw(scores, weights, labels):
     fig = Canvas(figsize=(6.4, 0.7 + 0.3 * len(scores)), layout="constrained")
     left, right = fig.subplots(1, 2, sharey=True)
     places = range(len(scores))
-    left.barh(places, scores, color="#b4390a")
+    left.barh(places, scores, color=MARK)
     left.axvline(0, color="0.3", linewidth=0.8)
     left.set_yticks(places, labels, parse_math=False)
     left.invert_yaxis()
     left.set_xlabel("score")
-    bars = right.barh(places, weights, color="#1f62c8")
+    bars = right.barh(places, weights, color=ACCENT)
     right.bar_label(bars, fmt="%.3f", padding=3)
-    right.set_xlim(0, 1.15)
-    right.set_xlabel("weight")
+    right.set(xlim=(0, 1.15), xticks=(0, 0.5, 1), xlabel="weight")
     for ax in (left, right):
         ax.spines[["top", "right"]].set_visible(False)
         ax.tick_params(left=False)
