@@ -18,6 +18,12 @@ def _distance(score, axis=-1):
 
 DISTANCE = [
     (
+        "product-only",
+        "This is the plain product: -‖k‖² / 2 is missing from the scores, and so is "
+        "the division by width².",
+        _distance(lambda products, norms, width: products),
+    ),
+    (
         "no-key-norm",
         "This is plain dot-product attention: -‖k‖² / 2 is missing from the scores. "
         "(‖q‖² cannot stand in for it: it is the same for all keys and cancels.)",
@@ -81,6 +87,12 @@ def _mask_after(queries, keys, values, M, mask=None):
 
 BILINEAR = [
     (
+        "nothing-visible",
+        "A query that may look at nothing should read 0, and yours reads an average. "
+        "`masked_softmax` takes care of that case.",
+        _bilinear(lambda d_query, d_key: d_key**0.5),
+    ),
+    (
         "no-scale",
         "The division by √d_key is missing.",
         _bilinear(lambda d_query, d_key: 1),
@@ -132,7 +144,17 @@ def _additive(hidden=torch.tanh, combine=torch.add):
     return answer
 
 
+def _dot_product(queries, keys, W_Q, W_K, v):
+    return (queries @ W_Q) @ (keys @ W_K).transpose(-2, -1)
+
+
 ADDITIVE = [
+    (
+        "dot-product",
+        "This is the dot product of the projected query and key. Add them, take tanh, "
+        "then multiply by v and sum.",
+        _dot_product,
+    ),
     (
         "no-tanh",
         "The tanh is missing, so that the score is a sum of one number for the query "

@@ -56,6 +56,24 @@ WRONG_ANSWERS = [
 ]
 
 MUTANTS = [
+    (
+        "distance_attention",
+        "(queries @ keys.T - norms / 2) / width**2",
+        "queries @ keys.T",
+        "product-only",
+    ),
+    (
+        "bilinear_attention",
+        "masked_softmax(scores, mask)",
+        "(scores if mask is None else scores.masked_fill(~mask, -1e9)).softmax(-1)",
+        "nothing-visible",
+    ),
+    (
+        "frugal_additive_scores",
+        "torch.stack(rows, dim=1)",
+        "Q @ K.transpose(1, 2)",
+        "dot-product",
+    ),
     ("distance_attention", " - norms / 2", "", "no-key-norm"),
     ("distance_attention", "norms / 2", "norms", "no-half"),
     ("distance_attention", "- norms / 2", "+ norms / 2", "plus-norm"),
