@@ -9,9 +9,9 @@ import inspect
 import torch
 from torch import nn
 
+from . import guard
 from .compare import describe
 from .exercise import Wrong
-from .guard import SECONDS, TimeUp, time_limit
 from .source import failing_line
 
 LONGEST_MESSAGE = 400
@@ -21,17 +21,17 @@ def run(function, args, kwargs, *, answer, seconds=None):
     """Return `function(*args, **kwargs)`, or raise Wrong that says why it has no value.
 
     answer: what the student wrote (`function` may be a module built from it); its own
-    lines are pointed at. seconds: how long the call may take, by default SECONDS.
+    lines are pointed at. seconds: how long the call may take, or None.
     Nothing but a KeyboardInterrupt passes through.
     """
     _expect_signature(function, args, kwargs)
-    seconds = SECONDS if seconds is None else seconds
+    seconds = guard.SECONDS if seconds is None else seconds
     try:
-        with time_limit(seconds):
+        with guard.time_limit(seconds):
             return function(*args, **kwargs)
     except KeyboardInterrupt:
         raise
-    except TimeUp as error:
+    except guard.TimeUp as error:
         message = f"Your code was still running after {seconds:g} s: does a loop never "
         raise Wrong("time", f"{message}end?{_line(answer, error)}") from None
     except BaseException as error:

@@ -176,7 +176,7 @@ class Progress(Card):
 
     def _sentence(self):
         if not self.entries:
-            return f"{self.title}: no exercises to count."
+            return self.title
         return f"{self.title}: {self._passed()} of {len(self.entries)} exercises passed"
 
 

@@ -45,9 +45,13 @@ def progress(chapter=None):
     chapters = begun if chapter is None else {int(chapter)}
     chosen = [e for e in EXERCISES.values() if e.chapter in chapters]
     chosen.sort(key=lambda exercise: [*map(int, exercise.number.split("."))])
+    entries = [(_status(exercise), exercise.heading) for exercise in chosen]
     title = ", ".join(f"Chapter {number}" for number in sorted(chapters))
-    rows = [(_status(exercise), exercise.heading) for exercise in chosen]
-    return Progress(title or "No exercise was checked yet", rows)
+    if not entries:
+        title = (
+            f"{title} has no exercises." if title else "No exercise was checked yet."
+        )
+    return Progress(title, entries)
 
 
 def _status(exercise):

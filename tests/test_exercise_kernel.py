@@ -1,0 +1,74 @@
+"""Checks in a real kernel, where code has no file and classes have no source."""
+
+import pytest
+from example_chapter.notebook import IMPORTS, KERNEL, SCORES
+from exercise_chapters import EXAMPLE, Chapter, executed, text_of
+from nbformat import v4
+
+SOLUTIONS = Chapter(EXAMPLE / "solutions" / "chapter_99.py").definitions
+CLASS = SOLUTIONS["ExampleScores"]
+SOFTMAX = "def example_softmax(scores, mask=None):\n    "
+
+CELLS = {
+    "open class": f"{SCORES}\ncheck(ExampleScores)",
+    "bare class": "class ExampleScores(nn.Module):\n    pass\ncheck(ExampleScores)",
+    "right class": f"{CLASS}\ncheck(ExampleScores)",
+    "failing class": (
+        f"%matplotlib inline\n{CLASS.replace('tanh(hidden)', 'tanh(hiden)')}\n"
+        "check(ExampleScores)"
+    ),
+    "failing function": f"\n\n{SOFTMAX}return scores @ scores\ncheck(example_softmax)",
+    "waiting": f"import time\n{SOFTMAX}time.sleep(60)\ncheck(example_softmax)",
+    "looping": (
+        f"{SOFTMAX}while True:\n        try:\n            3 + 3\n"
+        "        except Exception:\n            pass\ncheck(example_softmax)"
+    ),
+    "after": "import asyncio\nawait asyncio.sleep(1)\nprint('still well')",
+    "printing": f"{SOFTMAX}print('hello')\n    return 1\ncheck(example_softmax)",
+    "silent": (
+        f"{SOLUTIONS['example_softmax']}\nprint('no more')\n_ = check(example_softmax)"
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def shown():
+    """Run the cells once, in one kernel; return what each shows, as text."""
+    limit = "from tutorial_lib.exercises import guard\nguard.SECONDS = 0.5"
+    sources = [f"{IMPORTS}\n{limit}", *CELLS.values()]
+    cells = [v4.new_code_cell(source) for source in sources]
+    notebook = v4.new_notebook(cells=cells, metadata={"kernelspec": KERNEL})
+    results = map(text_of, executed(notebook).cells[1:])
+    return dict(zip(CELLS, results, strict=True))
+
+
+def test_blanks_in_a_class_are_found(shown):
+    assert shown["open class"].startswith("⬜ Exercise 99.4 · Additive scores: open")
+    assert "Still to write: lines 7 and 11 of the cell." in shown["open class"]
+    assert "Still to write: the whole class." in shown["bare class"]
+
+
+def test_a_right_class_passes(shown):
+    assert shown["right class"].startswith("✅")
+
+
+def test_lines_are_counted_in_the_cell(shown):
+    assert "NameError: name 'hiden' is not defined" in shown["failing class"]
+    assert "line 11 of the cell:  return self.w_score" in shown["failing class"]
+    assert "line 4 of the cell:  return scores @ scores" in shown["failing function"]
+
+
+@pytest.mark.parametrize("cell", ["waiting", "looping"])
+def test_what_never_ends_is_stopped(shown, cell):
+    assert "still running after 0.5 s" in shown[cell]
+    assert "line 3 of the cell:  time.sleep(60)" in shown["waiting"]
+
+
+def test_the_kernel_goes_on_afterwards(shown):
+    assert shown["after"] == "still well\n"
+
+
+def test_prints_show_in_the_card_alone(shown):
+    assert shown["printing"].count("hello") == 1
+    assert "Your code printed:\n       hello" in shown["printing"]
+    assert shown["silent"] == "no more\n"
