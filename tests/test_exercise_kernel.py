@@ -17,7 +17,9 @@ CELLS = {
         f"%matplotlib inline\n{CLASS.replace('tanh(hidden)', 'tanh(hiden)')}\n"
         "check(ExampleScores)"
     ),
-    "failing function": f"\n\n{SOFTMAX}return scores @ scores\ncheck(example_softmax)",
+    "failing function": (
+        f"# Mine.\n\n{SOFTMAX}return scores @ scores\ncheck(example_softmax)"
+    ),
     "waiting": f"import time\n{SOFTMAX}time.sleep(60)\ncheck(example_softmax)",
     "looping": (
         f"{SOFTMAX}while True:\n        try:\n            3 + 3\n"

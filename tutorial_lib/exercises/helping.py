@@ -47,10 +47,10 @@ def progress(chapter=None):
     chosen.sort(key=lambda exercise: [*map(int, exercise.number.split("."))])
     entries = [(_status(exercise), exercise.heading) for exercise in chosen]
     title = ", ".join(f"Chapter {number}" for number in sorted(chapters))
-    if not entries:
-        title = (
-            f"{title} has no exercises." if title else "No exercise was checked yet."
-        )
+    if not title:
+        title = "No exercise was checked yet."
+    elif not entries:
+        title += " has no exercises."
     return Progress(title, entries)
 
 
