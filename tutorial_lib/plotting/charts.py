@@ -8,6 +8,7 @@ def show_curves(
     curves,
     *,
     points=None,
+    points_label="data",
     marks=None,
     xlabel="",
     ylabel="",
@@ -18,8 +19,9 @@ def show_curves(
 
     ``curves`` maps a label to values (x,); a curve whose label starts with "true" is
     dashed. A dictionary of such dictionaries makes one panel each, titled by its key.
-    ``points`` is a pair (x, y) scattered into every panel; ``marks`` maps a label to
-    the place of a vertical line. The scales are matplotlib's: linear, log or symlog.
+    ``points`` is a pair (x, y) scattered into every panel under ``points_label``;
+    ``marks`` maps a label to the place of a vertical line. The scales are matplotlib's:
+    linear, log or symlog.
     """
     nested = isinstance(next(iter(curves.values())), dict)
     panels = curves if nested else {"": curves}
@@ -27,7 +29,7 @@ def show_curves(
     with open_panels(1, len(panels), size=size, sharey=True) as (fig, axes):
         for ax, (title, lines) in zip(axes.flat, panels.items(), strict=True):
             if points is not None:
-                ax.scatter(*points, s=14, color=GREY, alpha=0.6, label="data")
+                ax.scatter(*points, s=14, color=GREY, alpha=0.6, label=points_label)
             for colour, (label, y) in zip(CYCLE * 3, lines.items(), strict=False):
                 dashed = label.startswith("true")
                 line = {"color": GREY, "ls": "--"} if dashed else {"color": colour}

@@ -41,9 +41,8 @@ def show_heatmaps(
             _hatch(ax, hidden[i])
             _write_numbers(ax, cells, limit)
             _label_cells(ax, query_labels, key_labels)
-            ax.set_title(titles[i] if titles else "")
-            ax.set_xlabel(xlabel if i >= (rows - 1) * columns else "")
-            ax.set_ylabel(ylabel if i % columns == 0 else "")
+            ax.set(title=titles[i] if titles else "", xlabel=xlabel, ylabel=ylabel)
+            ax.label_outer(remove_inner_ticks=True)
         fig.colorbar(image, ax=axes, label="score" if scores else "weight", pad=0.02)
     return fig
 
@@ -76,7 +75,7 @@ def _panel_size(shape, query_labels, key_labels, titles):
     _, columns, queries, keys = shape
     longest = max((len(str(label)) for label in query_labels or [""]), default=0)
     cell = min(0.55, 4.2 / max(queries, keys), 6.4 / columns / keys)
-    width = max(cell * keys + 0.09 * longest + 0.7, 1.5)
+    width = max(cell * keys + (0.09 * longest + 0.7) / columns, 1.2)
     height = max(cell * queries, 0.8) + (0.75 if key_labels else 0.5)
     return width, height + (0.25 if titles else 0)
 
