@@ -139,7 +139,8 @@ def _(probe):
 @votes.step("a query with nobody near gets 0 for every class")
 def _(probe):
     queries, keys, labels = labeled_points()
-    probe(queries + 9, keys, labels, classes=4, kernel=epanechnikov(1.0))
+    queries[1] += 9
+    probe(queries, keys, labels, classes=4, kernel=epanechnikov(4.0))
     probe.same()
 
 
@@ -196,7 +197,12 @@ def _(probe):
 @left_out.step("the error can teach the kernel its width")
 def _(probe):
     width = torch.tensor(0.3, requires_grad=True)
-    probe(torch.rand(9), torch.randn(9), gaussian(width))
+    error = probe(torch.rand(9), torch.randn(9), gaussian(width))
+    message = (
+        "You return a plain number, which cannot say how it depends on the width: "
+        "return a tensor, without `.item()` or `float()` on the way."
+    )
+    probe.require(torch.is_tensor(error), "plain-number", message)
     probe.gradients(width)
 
 

@@ -89,6 +89,16 @@ def _votes(queries, keys, labels, *, classes, kernel):
     return kernel(torch.cdist(queries, keys)) @ torch.eye(classes)[labels]
 
 
+def _votes_by_zero(queries, keys, labels, *, classes, kernel):
+    votes = _votes(queries, keys, labels, classes=classes, kernel=kernel)
+    return votes / votes.sum(dim=-1, keepdim=True)
+
+
+def _classes_with_keys(queries, keys, labels, *, classes, kernel):
+    present = int(labels.max()) + 1
+    return _votes_by_zero(queries, keys, labels, classes=present, kernel=kernel)
+
+
 def _mean_of_labels(queries, keys, labels, *, classes, kernel):
     similarities = kernel(torch.cdist(queries, keys))
     return similarities @ labels.float() / similarities.sum(dim=-1)
@@ -104,6 +114,18 @@ def _shared_over_queries(queries, keys, labels, *, classes, kernel):
 
 
 VOTES = [
+    (
+        "zero-by-zero",
+        "A query with nobody near gets NaN: its votes are divided by a sum of 0. Make "
+        "sure that the number you divide by is never 0.",
+        _votes_by_zero,
+    ),
+    (
+        "missing-class",
+        "A class without keys has no column. `one_hot` counts the classes it sees, "
+        "unless you tell it how many there are: `one_hot(labels, classes)`.",
+        _classes_with_keys,
+    ),
     (
         "mean-of-labels",
         "You average the labels as if they were amounts, but what lies between a 2 "
@@ -163,6 +185,12 @@ def _masked_after(keys, values, kernel):
     return (weights @ values - values).square().mean()
 
 
+def _softmax_of_similarities(keys, values, kernel):
+    scores = kernel(keys[:, None] - keys)
+    scores = scores.masked_fill(torch.eye(len(keys)) > 0, -torch.inf)
+    return (scores.softmax(dim=-1) @ values - values).square().mean()
+
+
 def _lonely_by_zero(keys, values, kernel):
     similarities = kernel(keys[:, None] - keys) * (1 - torch.eye(len(keys)))
     errors = similarities @ values / similarities.sum(dim=-1) - values
@@ -181,6 +209,12 @@ LEFT_OUT = [
         "You remove the diagonal AFTER dividing by the row sums, so the weights of the "
         "others sum to less than 1. Remove it first, then divide.",
         _masked_after,
+    ),
+    (
+        "softmax",
+        "You take a softmax of similarities. A kernel's similarities are not scores: "
+        "set the diagonal to 0 and divide each row by its sum.",
+        _softmax_of_similarities,
     ),
     (
         "sum",

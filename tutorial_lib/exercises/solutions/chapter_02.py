@@ -71,7 +71,19 @@ MUTANTS = [
     ),
     ("boxcar_weights", SHARED, "(near / total.clamp(min=1)).sum(dim=-1)", "shape"),
     ("boxcar_weights", SHARED, "near / (total + 1)", "row-sum"),
-    ("classify_by_kernel", "one_hot(labels, classes)", "one_hot(labels)", "shape"),
+    (
+        "classify_by_kernel",
+        "one_hot(labels, classes)",
+        "one_hot(labels)",
+        "missing-class",
+    ),
+    (
+        "classify_by_kernel",
+        OUTPUTS,
+        "outputs = kernel(torch.cdist(queries, keys)) @ values\n"
+        "    outputs = outputs / outputs.sum(dim=-1, keepdim=True)",
+        "zero-by-zero",
+    ),
     ("classify_by_kernel", ".float()", "", "error"),
     (
         "classify_by_kernel",
@@ -116,6 +128,16 @@ MUTANTS = [
         "masked-after",
     ),
     ("leave_one_out_error", ".where(total > 0, 1)", "", "zero-by-zero"),
+    (
+        "leave_one_out_error",
+        """similarities * (1 - torch.eye(len(keys)))
+    total""",
+        """similarities.masked_fill(torch.eye(len(keys)) > 0, -torch.inf)
+    similarities = similarities.softmax(dim=-1)
+    total""",
+        "softmax",
+    ),
+    ("leave_one_out_error", ERROR, f"{ERROR}.item()", "plain-number"),
     ("leave_one_out_error", ".mean()", ".sum()", "sum"),
     ("leave_one_out_error", ".mean()", ".mean().sqrt()", "root"),
     ("leave_one_out_error", ".square()", ".abs()", "absolute"),
