@@ -72,7 +72,7 @@ def test_a_loop_without_end_is_stopped_and_pointed_at(answer, place):
     result = place(lambda: judge(answer, seconds=LIMIT))
     assert result.code == "time"
     assert "still running after 0.2 s: does a loop never end?" in result.message
-    assert "of test_exercise_guard.py:  " in result.message
+    assert "of test_exercise_guard.py: `" in result.message
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs signals")

@@ -56,14 +56,14 @@ def test_a_right_class_passes(shown):
 
 def test_lines_are_counted_in_the_cell(shown):
     assert "NameError: name 'hiden' is not defined" in shown["failing class"]
-    assert "line 11 of the cell:  return self.w_score" in shown["failing class"]
-    assert "line 4 of the cell:  return scores @ scores" in shown["failing function"]
+    assert "line 11 of the cell: `return self.w_score" in shown["failing class"]
+    assert "line 4 of the cell: `return scores @ scores`" in shown["failing function"]
 
 
 @pytest.mark.parametrize("cell", ["waiting", "looping"])
 def test_what_never_ends_is_stopped(shown, cell):
     assert "still running after 0.5 s" in shown[cell]
-    assert "line 3 of the cell:  time.sleep(60)" in shown["waiting"]
+    assert "line 3 of the cell: `time.sleep(60)`" in shown["waiting"]
 
 
 def test_the_kernel_goes_on_afterwards(shown):

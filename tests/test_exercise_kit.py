@@ -191,7 +191,7 @@ def test_no_error_in_the_student_s_code_comes_out_of_a_check(error):
 def test_a_recursion_without_end_is_an_error_like_any_other():
     result = judge(define("def answer():\n    return answer()", "answer"))
     assert "RecursionError" in result.message
-    assert "line 2 of the cell:  return answer()" in result.message
+    assert "line 2 of the cell: `return answer()`" in result.message
 
 
 @pytest.mark.parametrize("wrap", [lambda x: x, lambda x: [x], lambda x: {"a": x}])

@@ -64,9 +64,16 @@ def test_a_module_with_other_parameters_is_told_which_are_expected():
 
     result = judge_module(answer)
     assert result.code == "parameters"
-    assert (
-        "the parameters `W.weight` (2, 3). Yours has `W.weight` (2, 3), `W.bias`"
-        in (result.message)
+    assert result.message == "It should not have `W.bias` (2,)."
+
+
+def test_a_module_with_a_parameter_of_another_shape_is_told_both():
+    class answer(Line):
+        def __init__(self, d_in, d_out):
+            super().__init__(d_out, d_in)
+
+    assert judge_module(answer).message == (
+        "Your module lacks `W.weight` (2, 3). It should not have `W.weight` (3, 2)."
     )
 
 

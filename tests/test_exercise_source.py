@@ -59,18 +59,16 @@ def test_an_error_is_shown_with_the_student_s_own_line_and_the_shapes():
     result = judge(answer, called_with(torch.ones(2, 3), scale=0.5))
     assert result.code == "error"
     assert "raised RuntimeError: mat1 and mat2 shapes cannot" in result.message
-    assert "\n  line 3 of the cell:  return queries @ queries\n" in result.message
+    assert "\n  line 3 of the cell: `return queries @ queries`\n" in result.message
     assert "called with queries of shape (2, 3), scale = 0.5." in result.message
 
 
 def test_the_line_of_a_helper_in_the_same_cell_is_the_one_shown():
     source = "def helper(x):\n    return 1 / x\ndef answer(x):\n    return helper(x)"
     result = judge(define(source, "answer"), called_with(0))
-    assert "line 2 of the cell:  return 1 / x" in result.message
+    assert "line 2 of the cell: `return 1 / x`" in result.message
 
 
 def test_an_answer_in_a_file_is_pointed_at_by_the_file_s_name():
-    result = judge(lambda: 1 / 0)
-    assert (
-        "of test_exercise_source.py:  result = judge(lambda: 1 / 0)" in result.message
-    )
+    message = judge(lambda: 1 / 0).message
+    assert "of test_exercise_source.py: `message = judge(lambda: 1 / 0)" in message

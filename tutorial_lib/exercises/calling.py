@@ -122,15 +122,14 @@ def _same_tensor(kept, value):
 def with_weights(module, reference):
     """Copy the reference's parameters into a module and return it, in eval mode.
 
-    Raises Wrong("parameters") that lists what is expected and what is there.
+    Raises Wrong("parameters") that lists the parameters that differ.
     """
     yours, needed = _shapes(module), _shapes(reference)
-    if yours != needed:
-        raise Wrong(
-            "parameters",
-            f"The module should have the parameters {_listed(needed)}. "
-            f"Yours has {_listed(yours)}.",
-        )
+    missing, foreign = needed.items() - yours.items(), yours.items() - needed.items()
+    if missing or foreign:
+        lacking = f"Your module lacks {_listed(missing)}." if missing else ""
+        extra = f"It should not have {_listed(foreign)}." if foreign else ""
+        raise Wrong("parameters", f"{lacking} {extra}".strip())
     module.load_state_dict(reference.state_dict())
     return module.eval()
 
@@ -140,4 +139,4 @@ def _shapes(module):
 
 
 def _listed(shapes):
-    return ", ".join(f"`{name}` {shape}" for name, shape in shapes.items()) or "none"
+    return ", ".join(f"`{name}` {shape}" for name, shape in sorted(shapes))

@@ -9,30 +9,13 @@ import re
 import textwrap
 from dataclasses import dataclass, field
 
+from .card_style import STYLE
+
 ICONS = {"pass": "✅", "fail": "❌", "open": "⬜", "unknown": "❔"}
 WORDS = {"pass": "passed", "fail": "not right yet", "open": "open", "unknown": ""}
 MARKS = {"pass": "✓", "fail": "✗", "open": "·"}
 STEP_WORDS = {"pass": "passed", "fail": "failed", "open": "not tried yet"}
-
-# Every card brings its style along, because Colab shows each output in a page of its
-# own. Colours are mixed from the page's text colour, so light and dark need one set.
-# The last rule undoes the white box that the book's theme puts behind HTML in the dark.
-STYLE = """<style>
-.exercise-card{--mark:#7b8794;border-left:4px solid var(--mark);margin:.4em 0;
-padding:.3em .9em;color:inherit;background:none;font-family:inherit;line-height:1.5}
-.exercise-card.pass{--mark:#1a9850}
-.exercise-card.fail{--mark:#d73027}
-.exercise-card ul{list-style:none;margin:.3em 0;padding:0}
-.exercise-card li.open{opacity:.75}
-.exercise-card .said,.exercise-card pre{background:color-mix(in srgb,var(--mark) 12%,
-transparent);border:0;border-radius:4px;color:inherit;margin:.4em 0;
-overflow-wrap:anywhere;padding:.5em .7em;white-space:pre-wrap}
-.exercise-card code{background:none;border:0;color:inherit;padding:0}
-.exercise-card summary{cursor:pointer;line-height:24px}
-.exercise-card progress{accent-color:#1a9850;max-width:60%;width:12em}
-html[data-theme=dark] .bd-content div.cell_output .text_html:has(.exercise-card){
-background:none!important;color:inherit!important;padding:0!important}
-</style>"""
+BADGES = {"pass": "✓", "fail": "✗", "open": "…", "unknown": "?"}
 
 
 class Card:
@@ -91,16 +74,17 @@ class Result(Card):
 
     def body(self):
         """Return the inside of the HTML card."""
-        parts = [f"<strong>{_icon(self.status)} {html.escape(self.title)}</strong>"]
+        parts = [f"{_badge(self.status)}<strong>{html.escape(self.title)}</strong>"]
         if self.steps:
-            parts.append(f"<ul>{''.join(map(_step, self.steps))}</ul>")
+            steps = "".join(map(_step, self.steps))
+            parts.append(f'<ul class="steps">{steps}</ul>')
         if self.message:
             parts.append(f'<div class="said">{rich(self.message)}</div>')
         if self.printed:
             text = html.escape("\n".join(self.printed))
             parts.append(f"Your code printed:<pre>{text}</pre>")
         if not self.passed:
-            hints = (rich(hint) for hint in self.hints)
+            hints = (f"<div>{rich(hint)}</div>" for hint in self.hints)
             parts += (_folded(f"Hint {n}", hint) for n, hint in enumerate(hints, 1))
         return "".join(parts)
 
@@ -163,7 +147,8 @@ class Progress(Card):
     def body(self):
         """Return the inside of the HTML card."""
         rows = "".join(
-            f"<li>{_icon(status)} {html.escape(heading)}: {WORDS[status]}</li>"
+            f'<li class="{status}">{_badge(status)}{html.escape(heading)}: '
+            f"{WORDS[status]}</li>"
             for status, heading in self.entries
         )
         sentence = html.escape(self._sentence())
@@ -185,14 +170,14 @@ def rich(text):
     return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", html.escape(text))
 
 
-def _icon(status):
-    return f'<span aria-hidden="true">{ICONS[status]}</span>'
+def _badge(status):
+    return f'<span class="badge" aria-hidden="true">{BADGES[status]}</span>'
 
 
 def _step(step):
     status, label = step
     mark = f'<span role="img" aria-label="{STEP_WORDS[status]}">{MARKS[status]}</span>'
-    return f'<li class="{status}">{mark} {rich(label)}</li>'
+    return f'<li class="{status}">{mark}{rich(label)}</li>'
 
 
 def _folded(summary, inside):

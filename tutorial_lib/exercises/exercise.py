@@ -155,4 +155,4 @@ def find(key):
 def nearest(key):
     """Return up to three exercise names that look like `key`, best first."""
     load_chapters()
-    return difflib.get_close_matches(key, EXERCISES, n=3, cutoff=0.4)
+    return difflib.get_close_matches(key, EXERCISES, n=3, cutoff=0.6)
