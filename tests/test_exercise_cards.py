@@ -51,10 +51,10 @@ def new_session(monkeypatch):
 @pytest.mark.parametrize(
     ("answer", "first", "last"),
     [
-        (lambda: 1, "✅ Exercise 98.1 · Made up: passed", "   ✓ is right"),
+        (lambda: 1, "✅ Passed: Exercise 98.1 · Made up", "   ✓ is right"),
         (
             lambda: 2,
-            "❌ Exercise 98.1 · Made up: not right yet",
+            "❌ Not right yet: Exercise 98.1 · Made up",
             "   Stuck? hint(answer)",
         ),
     ],
@@ -67,7 +67,7 @@ def test_a_card_says_in_words_how_it_went(answer, first, last):
 def test_the_html_says_everything_the_text_does():
     result = judge(lambda: 2, oracle=lambda: 1, hints=["Count to `1`."])
     words = "".join(Elements(result._repr_html_()).words)
-    for text in [result.heading, "not right yet", "is right", result.message]:
+    for text in [result.heading, "Not right yet", "is right", result.message]:
         assert text in words
     assert "Count to 1." in words
 
@@ -132,9 +132,9 @@ def test_a_built_module_is_told_to_come_as_a_class():
 
 
 def test_every_call_shows_one_more_hint_until_all_are_shown():
-    seen = [repr(hint("example_softmax")).count("💡") for _ in range(4)]
+    seen = [repr(hint("example_softmax")).count("Hint") for _ in range(4)]
     assert seen == [1, 2, 3, 3]
-    assert repr(hint("99.1")).startswith("💡 Hint 1 of 2: Variances")
+    assert repr(hint("99.1")).startswith("Hint 1 of 2: Variances")
     assert "<code>scores.masked_fill" in hint("example_softmax")._repr_html_()
 
 
@@ -184,10 +184,10 @@ def test_progress_counts_the_chapters_begun_in_this_session():
     check(8, "99.1")
     check(lambda: 1, "example_softmax")
     assert repr(progress()).splitlines() == [
-        "✅ Exercise 99.1 · How large do scores get?: passed",
-        "❌ Exercise 99.2 · Masked softmax: not right yet",
-        "⬜ Exercise 99.3 · Scaled dot-product attention: open",
-        "⬜ Exercise 99.4 · Additive scores: open",
+        "✅ Passed: Exercise 99.1 · How large do scores get?",
+        "❌ Not right yet: Exercise 99.2 · Masked softmax",
+        "⬜ Open: Exercise 99.3 · Scaled dot-product attention",
+        "⬜ Open: Exercise 99.4 · Additive scores",
         "█████░░░░░░░░░░░░░░░ Chapter 99: 1 of 4 exercises passed",
     ]
 

@@ -45,7 +45,7 @@ def shown():
 
 
 def test_blanks_in_a_class_are_found(shown):
-    assert shown["open class"].startswith("⬜ Exercise 99.4 · Additive scores: open")
+    assert shown["open class"].startswith("⬜ Open: Exercise 99.4 · Additive scores")
     assert "Still to write: lines 7 and 11 of the cell." in shown["open class"]
     assert "Still to write: the whole class." in shown["bare class"]
 

@@ -64,7 +64,7 @@ def test_a_module_with_other_parameters_is_told_which_are_expected():
 
     result = judge_module(answer)
     assert result.code == "parameters"
-    assert result.message == "It should not have `W.bias` (2,)."
+    assert result.message == "Compare the parameters. It should not have `W.bias` (2,)."
 
 
 def test_a_module_with_a_parameter_of_another_shape_is_told_both():
@@ -73,7 +73,8 @@ def test_a_module_with_a_parameter_of_another_shape_is_told_both():
             super().__init__(d_out, d_in)
 
     assert judge_module(answer).message == (
-        "Your module lacks `W.weight` (2, 3). It should not have `W.weight` (3, 2)."
+        "Compare the parameters. Your module lacks `W.weight` (2, 3). "
+        "It should not have `W.weight` (3, 2)."
     )
 
 

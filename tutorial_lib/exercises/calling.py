@@ -127,9 +127,9 @@ def with_weights(module, reference):
     yours, needed = _shapes(module), _shapes(reference)
     missing, foreign = needed.items() - yours.items(), yours.items() - needed.items()
     if missing or foreign:
-        lacking = f"Your module lacks {_listed(missing)}." if missing else ""
+        lacks = f"Your module lacks {_listed(missing)}. " if missing else ""
         extra = f"It should not have {_listed(foreign)}." if foreign else ""
-        raise Wrong("parameters", f"{lacking} {extra}".strip())
+        raise Wrong("parameters", f"Compare the parameters. {lacks}{extra}".strip())
     module.load_state_dict(reference.state_dict())
     return module.eval()
 

@@ -18,13 +18,13 @@ padding:.2em .9em;color:inherit;background:none;font-family:inherit;line-height:
 .exercise-card .badge{background:var(--mark);border-radius:50%;color:#fff;
 display:inline-block;font:bold .75em/1.5 sans-serif;height:1.5em;margin-right:.5em;
 text-align:center;text-indent:0;vertical-align:.1em;width:1.5em}
+.exercise-card details,.exercise-card details>*{background:none;border:0;
+margin:0;padding:0}
 .exercise-card .said,.exercise-card pre{background:color-mix(in srgb,var(--mark) 12%,
 transparent);border:0;border-radius:4px;box-shadow:none;color:inherit;margin:.4em 0;
 overflow-wrap:anywhere;padding:.5em .7em;white-space:pre-wrap}
 .exercise-card pre{font-size:.85em}
 .exercise-card code{background:none;border:0;color:inherit;padding:0}
-.exercise-card details,.exercise-card details>*{background:none;border:0;
-margin:0;padding:0}
 .exercise-card summary{cursor:pointer;line-height:24px}
 .exercise-card details>div{padding:0 0 .4em 1.1em}
 .exercise-card progress{accent-color:#15803d;max-width:60%;width:12em}

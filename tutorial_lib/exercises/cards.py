@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from .card_style import STYLE
 
 ICONS = {"pass": "✅", "fail": "❌", "open": "⬜", "unknown": "❔"}
-WORDS = {"pass": "passed", "fail": "not right yet", "open": "open", "unknown": ""}
+WORDS = {"pass": "Passed", "fail": "Not right yet", "open": "Open", "unknown": ""}
 MARKS = {"pass": "✓", "fail": "✗", "open": "·"}
 STEP_WORDS = {"pass": "passed", "fail": "failed", "open": "not tried yet"}
 BADGES = {"pass": "✓", "fail": "✗", "open": "…", "unknown": "?"}
@@ -58,8 +58,8 @@ class Result(Card):
 
     @property
     def title(self):
-        """The heading and, in a word, how it went."""
-        return ": ".join(filter(None, [self.heading, WORDS[self.status]]))
+        """How it went, in a word, and the heading."""
+        return _title(self.status, self.heading)
 
     def lines(self):
         """Yield the card's lines of text."""
@@ -100,9 +100,9 @@ class Hints(Card):
     def lines(self):
         """Yield one line a hint."""
         for number, hint in enumerate(self.shown, 1):
-            yield f"💡 Hint {number} of {self.total}: {hint}"
+            yield f"Hint {number} of {self.total}: {hint}"
         if not self.shown:
-            yield f"💡 {self.heading} has no hints."
+            yield f"{self.heading} has no hints."
 
     def body(self):
         """Return the inside of the HTML card."""
@@ -140,15 +140,15 @@ class Progress(Card):
     def lines(self):
         """Yield one line an exercise, then a bar."""
         for status, heading in self.entries:
-            yield f"{ICONS[status]} {heading}: {WORDS[status]}"
+            yield f"{ICONS[status]} {_title(status, heading)}"
         done = round(20 * self._passed() / max(1, len(self.entries)))
         yield f"{'█' * done:░<20} {self._sentence()}"
 
     def body(self):
         """Return the inside of the HTML card."""
         rows = "".join(
-            f'<li class="{status}">{_badge(status)}{html.escape(heading)}: '
-            f"{WORDS[status]}</li>"
+            f'<li class="{status}">{_badge(status)}'
+            f"{html.escape(_title(status, heading))}</li>"
             for status, heading in self.entries
         )
         sentence = html.escape(self._sentence())
@@ -168,6 +168,10 @@ class Progress(Card):
 def rich(text):
     """Escape text for HTML, and set what stands between backticks as code."""
     return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", html.escape(text))
+
+
+def _title(status, heading):
+    return f"{WORDS[status]}: {heading}" if WORDS[status] else heading
 
 
 def _badge(status):
