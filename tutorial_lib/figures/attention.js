@@ -240,7 +240,7 @@ function attention(root, data, host) {
   function sentence() {
     const { query, key } = now;
     if (!isChosen()) {
-      return "Point at a token or a cell; click to keep it; arrow keys move in the map.";
+      return "Point at a token or cell, click to keep it; arrow keys move in the map.";
     }
     const column = `${names[1]} ${quote(keys[key])}`;
     const givers = largest(queries, (i) => [i, key]);

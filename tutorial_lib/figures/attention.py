@@ -55,7 +55,7 @@ def show_attention(
         "layers": layers,
         "heads": heads,
         "shown": {"layer": layer, "head": head},
-        "mask": None if mask is None else "".join("01"[may] for may in mask.flat),
+        "mask": None if mask is None else "".join("01"[int(may)] for may in mask.flat),
         **pack(weights),
     }
     shown, where = weights[layer, head], _where(layers, heads, layer, head)
@@ -168,7 +168,7 @@ def _draw(shown, data, where, mask):
 
     rows, columns = shown.shape
     cell = min(0.42, 8 / max(rows, columns))
-    size = 1.8 + columns * cell, 1.2 + rows * cell
+    size = 2.4 + columns * cell, 1.6 + rows * cell
     fig = Canvas(figsize=size, layout="constrained")
     ax = fig.subplots()
     image = ax.imshow(shown, cmap="Blues", vmin=0, vmax=1)
@@ -181,8 +181,8 @@ def _draw(shown, data, where, mask):
     ax.set_yticks(range(rows)[labelled], _short(data["queries"])[labelled], **plain)
     ax.tick_params(length=0)
     ax.xaxis.set_label_position("top")
-    ax.set_xlabel(data["names"][1], **plain)
-    ax.set_ylabel(data["names"][0], **plain)
+    ax.set_xlabel(_short(data["names"])[1], **plain)
+    ax.set_ylabel(_short(data["names"])[0], **plain)
     ax.spines[:].set_visible(False)
     fig.colorbar(image, ax=ax, label=f"weight ({where})" if where else "weight")
     return fig

@@ -27,7 +27,7 @@ const count = (length) => Array.from({ length }, (_, i) => i);
 const quote = (token) => `«\u2068${token}\u2069»`;
 
 function addSelect(bar, name, options, onChange) {
-  const select = add(add(bar, "label", {}, name), "select");
+  const select = add(add(bar, "label", {}, name), "select", { "aria-label": name });
   options.forEach((text, value) => add(select, "option", { value }, text));
   select.onchange = () => onChange(Number(select.value));
   return select;
@@ -108,7 +108,7 @@ function startIn(host, data, css, figure) {
   // Keys pressed here turn no page of the book and delete no notebook cell.
   root.addEventListener("keydown", (event) => event.stopPropagation());
   add(root, "style", {}, css);
-  const body = add(root, "div", { role: "group", "aria-label": data.text });
+  const body = add(root, "div", { role: "group", "aria-label": data.title || "figure" });
   if (data.title) add(body, "b", {}, data.title);
   try {
     follow(host, figure(body, data, host));

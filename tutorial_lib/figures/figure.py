@@ -54,7 +54,7 @@ class Figure:
         self.sources = ("base", *sources)
         self.title = "" if title is None else as_text(title)
         self.text = f"{self.title} · {text}" if title else text
-        self.data = {**data, "text": self.text, "title": self.title}
+        self.data = {**data, "title": self.title}
         self.draw = draw
 
     @functools.cached_property

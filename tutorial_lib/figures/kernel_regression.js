@@ -26,8 +26,8 @@ function kernel_regression(root, data, host) {
   const { low, high, bottom, top, digits } = data;
   const span = high - low;
   const points = data.points.map(([x, y]) => ({ x, y }));
-  const start = () => ({ ...data.shown, points });
-  const now = { ...start(), editing: false };
+  const initially = () => ({ ...data.shown, points });
+  const now = { ...initially(), editing: false };
   const cursor = { x: now.query, y: (bottom + top) / 2 };
 
   const kernelAt = (distance) => KERNELS[now.kernel](distance / now.width);
@@ -56,7 +56,7 @@ function kernel_regression(root, data, host) {
     setWidth(Math.exp(power)));
   const edit = addButton(bar, "edit points", () =>
     change({ editing: !now.editing }));
-  addButton(bar, "reset", () => change(start()));
+  addButton(bar, "reset", () => change(initially()));
   const legend = add(root, "div", { class: "bar legend" });
   const truth = data.truth.length ? ["truth"] : [];
   for (const name of ["estimate", ...truth, "kernel"]) {
@@ -83,7 +83,7 @@ function kernel_regression(root, data, host) {
   const fromX = (x) => clamp(low + ((x - left) / (right - left)) * span, low, high);
   const fromY = (y) =>
     clamp(top - ((y - 20) / (floor - 20)) * (top - bottom), bottom, top);
-  const path = (points) => points.map(([x, y]) => `${toX(x)},${toY(y)}`).join("L");
+  const path = (places) => places.map(([x, y]) => `${toX(x)},${toY(y)}`).join("L");
 
   function draw() {
     const width = Math.min(host.clientWidth, 760);

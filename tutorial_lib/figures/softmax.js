@@ -2,8 +2,8 @@
 
 function softmax(root, data) {
   const { labels } = data;
-  const start = () => ({ ...data.shown, scores: [...data.scores], divided: true });
-  const now = start();
+  const initially = () => ({ ...data.shown, scores: [...data.scores], divided: true });
+  const now = initially();
   // A slider's end leaves room to drag the largest score further.
   const limit = Math.ceil(Math.max(3, 1.5 * Math.max(...now.scores.map(Math.abs))));
 
@@ -16,7 +16,7 @@ function softmax(root, data) {
   const sizes = { min: 0, max: 10, step: 1 };
   const size = addSlider(bar, "d_k", sizes, (power) => change({ d_k: 2 ** power }));
   const divide = addCheckbox(bar, "divide by √d_k", (divided) => change({ divided }));
-  addButton(bar, "reset", () => change(start()));
+  addButton(bar, "reset", () => change(initially()));
 
   // ---- one row a key
   const table = add(root, "div", { class: "keys" });
@@ -78,9 +78,9 @@ function softmax(root, data) {
     const { d_k } = now;
     const spread = Math.sqrt(d_k).toFixed(1);
     const lines = now.divided
-      ? ["weight = softmax(input), input = q·k / √d_k / T = score / T. Divided by √d_k,",
-        `dot products of ${d_k} numbers spread no further than the scores, whatever`,
-        "d_k is."]
+      ? ["weight = softmax(input), input = q·k / √d_k / T = score / T. Divided by",
+        `√d_k, dot products of ${d_k} numbers spread no further than the scores,`,
+        "whatever d_k is."]
       : ["weight = softmax(input), input = q·k / T = √d_k · score / T. Undivided,",
         `dot products of ${d_k} numbers spread √${d_k} = ${spread} times as far: the`,
         "larger d_k, the harder the softmax and the smaller its gradients."];

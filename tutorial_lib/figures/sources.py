@@ -32,7 +32,7 @@ def _squeeze_css(code):
 def _squeeze_js(code):
     parts = LITERAL.split(code)
     for i in range(0, len(parts), 2):
-        spare = re.sub(r" ?([=<>*/?:,(){}&|]) ?", r"\1", parts[i])
-        spare = re.sub(r"(?<=[\w)\]]) ([+-]) (?=[\w(\[.])", r"\1", spare)
+        spare = re.sub(r"(?<=[\w)\]]) ([+-]) (?=[\w(\[.])", r"\1", parts[i])
+        spare = re.sub(r" ?([=<>*/?:,(){}&|]) ?", r"\1", spare)
         parts[i] = re.sub(r"([;{,(\[])\n", r"\1", spare)
     return "".join(parts)

@@ -1,0 +1,412 @@
+import base64
+import io
+import json
+import pathlib
+import re
+import subprocess
+import sysconfig
+import zlib
+
+import numpy as np
+import pytest
+import torch
+
+from tutorial_lib.figures import show_attention, show_kernel_regression, show_softmax
+from tutorial_lib.figures.attention import DEFLATE_ABOVE, pack
+from tutorial_lib.figures.sources import HERE, shipped
+
+HOSTILE = "</script><!-- \u2028 <img src=x onerror=alert(1)> $x^2$ & \"'"
+WORDS = ["I", "love", "cats"]
+WEIGHTS = torch.tensor([[0.5, 0.25, 0.25], [0.0, 1.0, 0.0], [0.0004, 0.1996, 0.8]])
+FRAGMENTS = ["base.js", "sliders.js"]
+FIGURES = ["attention.js", "kernel_regression.js", "softmax.js"]
+
+
+def attention(**options):
+    return show_attention(WEIGHTS, WORDS, **options)
+
+
+def kernel_regression(**options):
+    return show_kernel_regression([0.0, 1, 2, 3], [0.0, 1, 0, 2], **options)
+
+
+def softmax(**options):
+    return show_softmax([2.0, 1, 0.1], **options)
+
+
+every_figure = pytest.mark.parametrize("show", [attention, kernel_regression, softmax])
+
+
+def code_and_data(figure):
+    """Split a figure's script at its data."""
+    script = re.search(r"<script>(.*)</script>", figure.html, re.DOTALL)[1]
+    code, call = script.rsplit("start(", 1)
+    decoder = json.JSONDecoder()
+    data, end = decoder.raw_decode(call, call.index("{"))
+    css, _ = decoder.raw_decode(call, end + 2)
+    return code + css, data
+
+
+def unpack(data, shape):
+    """Read packed weights back, in thousandths."""
+    raw = base64.b64decode(data["packed"])
+    raw = zlib.decompress(raw) if data["deflated"] else raw
+    return np.frombuffer(raw, "<u2").reshape(shape)
+
+
+# ---- every figure
+
+
+@every_figure
+def test_a_figure_has_a_live_a_still_and_a_spoken_face(show):
+    bundle = show()._repr_mimebundle_()
+    assert set(bundle) == {"text/html", "image/png", "text/plain"}
+    assert base64.b64decode(bundle["image/png"]).startswith(b"\x89PNG")
+    assert bundle["text/plain"] == repr(show())
+    assert bundle["image/png"] in bundle["text/html"]
+
+
+@every_figure
+def test_a_figure_ships_at_most_15_kb_of_code(show):
+    code, _ = code_and_data(show())
+    assert 5_000 < len(code.encode()) <= 15_000
+
+
+@every_figure
+def test_a_figure_asks_nobody_for_anything(show):
+    code, _ = code_and_data(show())
+    html = show().html.replace("http://www.w3.org/2000/svg", "")
+    assert "http" not in html and "//" not in code.replace("http://www.w3", "")
+    for way in (
+        "fetch",
+        "import",
+        "XMLHttpRequest",
+        "@import",
+        "url(",
+        "<link",
+        "eval",
+    ):
+        assert way not in code
+    assert re.findall(r"\bsrc=.{11}", html) == ['src="data:image']
+
+
+@every_figure
+def test_the_same_input_gives_the_same_bytes(show):
+    assert show().html == show().html
+    assert show(title="another").html != show().html
+
+
+@every_figure
+def test_the_picture_is_small_and_not_blank(show):
+    from PIL import Image
+
+    figure = show(title="a title")
+    image = Image.open(io.BytesIO(figure.png)).convert("RGB")
+    assert len(figure.png) <= 20_000
+    assert image.width >= 250 and image.height >= 150
+    assert len(image.getcolors(maxcolors=10_000)) > 20
+
+
+@every_figure
+def test_the_sentence_is_the_alternative_text_and_begins_with_the_title(show):
+    figure = show(title="A title")
+    assert figure.text.startswith("A title · ")
+    assert f'alt="{figure.text}"' in figure.html
+
+
+@every_figure
+def test_hostile_titles_end_no_script_and_open_no_tag(show):
+    html = show(title=HOSTILE).html
+    assert html.count("<script") == html.count("</script") == 1
+    assert "<!--" not in html and "\u2028" not in html
+    assert html.count("<img") == 1
+    assert code_and_data(show(title=HOSTILE))[1]["title"] == HOSTILE.replace(
+        "\u2028", "\\u2028"
+    )
+
+
+def test_hostile_tokens_and_labels_end_no_script_and_open_no_tag():
+    for figure in (
+        show_attention([[1.0]], [HOSTILE], names=(HOSTILE, HOSTILE)),
+        show_softmax([1.0, 2.0], labels=[HOSTILE, "b"]),
+    ):
+        assert figure.html.count("<script") == figure.html.count("</script") == 1
+        assert "<!--" not in figure.html and figure.html.count("<img") == 1
+
+
+@every_figure
+def test_a_figure_is_saved_as_a_page_or_a_picture(show, tmp_path):
+    for ending, start in ((".png", b"\x89PNG"), (".pdf", b"%PDF"), (".svg", b"<?xml")):
+        show().save(tmp_path / f"figure{ending}")
+        assert (tmp_path / f"figure{ending}").read_bytes().startswith(start)
+    show().save(tmp_path / "figure.html")
+    page = (tmp_path / "figure.html").read_text(encoding="utf-8")
+    assert page.startswith("<!doctype html>") and show().html in page
+    with pytest.raises(ValueError, match=r"end its name in \.html, \.png"):
+        show().save(tmp_path / "figure.gif")
+
+
+@pytest.mark.parametrize("ending", ["pdf", "svg"])
+def test_saving_twice_gives_the_same_file(ending, tmp_path):
+    for name in ("a", "b"):
+        attention().save(tmp_path / f"{name}.{ending}")
+    first, second = (tmp_path / f"{name}.{ending}" for name in ("a", "b"))
+    assert first.read_bytes() == second.read_bytes()
+
+
+# ---- attention
+
+
+def test_packed_weights_come_back_to_the_thousandth():
+    weights = torch.rand(2, 3, 4, 5).double().numpy()
+    codes = unpack(pack(weights), weights.shape)
+    assert np.abs((codes - 1) / 1000 - weights).max() <= 0.0005
+
+
+def test_zero_and_tiny_weights_stay_apart():
+    codes = unpack(pack(np.array([0.0, 1e-9, 0.0006, 1.0])), 4)
+    assert codes.tolist() == [0, 1, 2, 1001]
+
+
+def test_many_weights_are_deflated():
+    few, many = np.zeros(DEFLATE_ABOVE // 2), np.zeros(DEFLATE_ABOVE // 2 + 1)
+    assert not pack(few)["deflated"] and pack(many)["deflated"]
+    assert unpack(pack(many), many.shape).tolist() == many.tolist()
+
+
+def test_the_mean_over_the_heads_is_one_head_more():
+    heads = torch.softmax(torch.randn(2, 3, 3, 3), -1)
+    _, data = code_and_data(show_attention(heads, WORDS))
+    codes = unpack(data, (2, 4, 3, 3))
+    assert np.abs((codes[:, 3] - 1) / 1000 - heads.mean(1).numpy()).max() <= 0.0005
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [
+        WEIGHTS.numpy(),
+        WEIGHTS.tolist(),
+        WEIGHTS.clone().requires_grad_(),
+        WEIGHTS[None],
+        WEIGHTS[None, None],
+        [WEIGHTS[None, None]],
+        (WEIGHTS[None, None].clone().requires_grad_(),),
+    ],
+)
+def test_weights_come_in_any_shape_and_type(weights):
+    _, data = code_and_data(show_attention(weights, WORDS))
+    expected = [501, 251, 251, 0, 1001, 0, 1, 201, 801]
+    assert unpack(data, -1).tolist() == expected
+
+
+def test_half_precision_weights_are_welcome():
+    for dtype in (torch.bfloat16, torch.float16):
+        weights = torch.softmax(torch.randn(3, 40), -1).to(dtype)
+        show_attention(weights, WORDS, range(40))
+
+
+def test_a_list_of_layers_becomes_layers():
+    layers = [torch.softmax(torch.randn(1, 2, 3, 3), -1) for _ in range(4)]
+    _, data = code_and_data(show_attention(layers, WORDS, layer=3, head="mean"))
+    assert (data["layers"], data["heads"]) == (4, 2)
+    assert data["shown"] == {"layer": 3, "head": 2}
+
+
+def test_the_sentence_names_the_largest_weight():
+    assert attention().text == (
+        "Attention weights of 3 query tokens over 3 key tokens. The largest, 1.000, is "
+        "that of query «love» for key «love»."
+    )
+
+
+def test_control_characters_in_tokens_are_written_out():
+    _, data = code_and_data(show_attention(WEIGHTS, ["a\nb", "\t", "👩‍💻"]))
+    assert data["queries"] == ["a\\nb", "\\t", "👩‍💻"]
+
+
+def test_a_mask_is_spread_over_the_cells():
+    _, data = code_and_data(attention(mask=torch.tensor([True, True, False])))
+    assert data["mask"] == "110" * 3
+    assert code_and_data(attention())[1]["mask"] is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            (WEIGHTS * 3, WORDS),
+            "between 0 and 1, got 0 to 3: pass the output of the so",
+        ),
+        ((WEIGHTS - 1, WORDS), "between 0 and 1, got -1 to 0"),
+        ((WEIGHTS.T, WORDS), r"sum to 1\.45, not 1: rows are queries"),
+        ((WEIGHTS * torch.nan, WORDS), "weights contain NaN or infinity"),
+        (
+            (WEIGHTS, WORDS[:2]),
+            "3 queries × 3 keys, but there are 2 query tokens and 2",
+        ),
+        ((WEIGHTS, WORDS, WORDS[:1]), "but there are 3 query tokens and 1 key tokens"),
+        ((WEIGHTS[0], WORDS), r"must be \(query, key\), .* got \(3,\)"),
+        ((WEIGHTS[None, None, None], WORDS), r"got \(1, 1, 1, 3, 3\)"),
+        ((torch.eye(257), range(257)), "257 tokens are more than the 256"),
+    ],
+)
+def test_wrong_weights_and_tokens_are_refused_with_advice(arguments, message):
+    with pytest.raises(ValueError, match=message) as refusal:
+        show_attention(*arguments)
+    assert "\n" not in str(refusal.value)
+
+
+def test_more_than_a_megabyte_is_refused_with_advice():
+    noise = np.random.default_rng(0).random((900, 900))
+    with pytest.raises(ValueError, match=r"make a cell of 1\.\d MB, more than 1: pass"):
+        pack(noise)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"layer": 1}, "layer 1 does not exist: choose 0 to 0"),
+        ({"head": -1}, "head -1 does not exist"),
+        ({"head": "mean"}, "head 'mean' does not exist: choose 0 to 0"),
+        (
+            {"mask": torch.ones(3, 3)},
+            "mask must be boolean, True = may look, got float",
+        ),
+        (
+            {"mask": torch.ones(2, 3).bool()},
+            r"mask \(2, 3\) must broadcast to .*\(3, 3\)",
+        ),
+    ],
+)
+def test_wrong_options_of_attention_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        attention(**options)
+
+
+# ---- kernel regression
+
+
+def test_kernel_regression_says_its_estimate():
+    figure = kernel_regression(query=1.0, width=1.0, kernel="triangular")
+    assert figure.text == (
+        "Kernel regression of 4 points, triangular kernel of width 1. At the query "
+        "1.00 the estimate is 1.00; the effective number of points, 1/Σw², is 1.0."
+    )
+
+
+def test_kernel_regression_averages_all_points_with_the_constant_kernel():
+    assert "the estimate is 0.75; the effective number of points, 1/Σw², is 4.0" in (
+        kernel_regression(kernel="constant").text
+    )
+
+
+def test_an_empty_window_is_said_and_drawn():
+    figure = kernel_regression(query=0.5, width=0.1, kernel="boxcar")
+    assert figure.text.endswith("At the query 0.50 no point lies within the width.")
+    assert figure.png.startswith(b"\x89PNG")
+
+
+def test_the_frame_holds_points_truth_and_query():
+    figure = kernel_regression(query=9, truth=lambda x: 10 + x)
+    _, data = code_and_data(figure)
+    assert data["low"] <= 0 and data["high"] >= 9
+    assert data["bottom"] <= 0 and data["top"] >= 13
+    assert data["truth"][0] == [0.0, 10.0] and data["truth"][-1] == [3.0, 13.0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        (([0, 1], [0, 1, 2]), {}, r"two vectors of one length, got \(2,\) and \(3,\)"),
+        (([0, 1, torch.nan], [0, 1, 2]), {}, "x contain NaN"),
+        (([0, 1], [0, torch.inf]), {}, "y contain NaN or infinity"),
+        (([1], [1]), {}, "1 points: pass 2 to 500"),
+        ((torch.arange(501), torch.arange(501)), {}, "501 points: pass 2 to 500"),
+        (([2, 2], [0, 1]), {}, "all points lie at x = 2: pass at least two places"),
+        (([0, 1], [0, 1]), {"width": 0}, "width must be positive, got 0"),
+        (([0, 1], [0, 1]), {"query": torch.nan}, "query must be a finite number"),
+        (
+            ([0, 1], [0, 1]),
+            {"kernel": "box"},
+            "kernel 'box' does not exist: choose gau",
+        ),
+        (([0, 1], [0, 1]), {"truth": lambda x: x / 0}, "values of truth contain NaN"),
+    ],
+)
+def test_wrong_points_are_refused_with_advice(arguments, options, message):
+    with pytest.raises(ValueError, match=message):
+        show_kernel_regression(*arguments, **options)
+
+
+# ---- softmax
+
+
+def test_softmax_says_its_largest_weight_and_entropy():
+    figure = show_softmax([0.0, 0.0, 0.0, 0.0], labels="abcd")
+    assert figure.text == (
+        "Softmax of 4 scores at temperature 1: the largest weight, 0.250, is that of "
+        "«a»; the entropy is 1.39 nats, as if 4.0 keys shared the weight equally."
+    )
+
+
+def test_temperature_divides_the_scores():
+    assert "the largest weight, 0.881" in show_softmax([2.0, 0.0]).text
+    assert "the largest weight, 0.731" in show_softmax([2.0, 0.0], temperature=2).text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        (([[1.0, 2.0]],), {}, r"vector of 2 to 40 numbers, .* got \(1, 2\)"),
+        ((range(41),), {}, r"got \(41,\)"),
+        (([1.0, torch.nan],), {}, "scores contain NaN"),
+        (([1.0, 2.0],), {"labels": ["a"]}, "2 scores need as many labels, got 1"),
+        (([1.0, 2.0],), {"temperature": 0}, "temperature must be positive, got 0"),
+        (([1.0, 2.0],), {"d_k": 0}, "d_k must be positive"),
+    ],
+)
+def test_wrong_scores_are_refused_with_advice(arguments, options, message):
+    with pytest.raises(ValueError, match=message):
+        show_softmax(*arguments, **options)
+
+
+# ---- the sources that pages carry
+
+
+def test_squeezing_keeps_literals_and_drops_comments():
+    source, code = (
+        (HERE / "attention.js").read_text(encoding="utf-8"),
+        shipped("attention.js"),
+    )
+    assert "// On a dark page" in source and "//" not in code
+    assert '"Point at a token or cell, click to keep it; arrow keys' in code
+    assert "const weight=(...cell)=>Math.max(0,code(...cell)-1)/1000;" in code
+
+
+@pytest.mark.parametrize("name", FRAGMENTS + FIGURES)
+def test_the_sources_keep_to_the_rules_that_make_squeezing_safe(name):
+    lines = (HERE / name).read_text(encoding="utf-8").splitlines()
+    code = [line for line in lines if not line.lstrip().startswith("//")]
+    assert not [line for line in code if "//" in line.replace("http://", "")]
+    assert not [line for line in code if "/*" in line]
+    assert not [line for line in code if line.count("`") % 2 or line.count('"') % 2]
+    assert not [line for line in code if re.search(r"[(,=] /\S", line)]
+    assert not [line for line in code if re.search(r"\$\{[^}`]*`", line)]
+
+
+def test_styles_move_nothing_that_a_reader_asked_to_keep_still():
+    for style in HERE.glob("*.css"):
+        assert not re.search("transition|animation", style.read_text())
+
+
+def test_the_sources_name_nothing_unknown_and_nothing_in_vain(tmp_path):
+    parts = [(HERE / name).read_text(encoding="utf-8") for name in FRAGMENTS + FIGURES]
+    used = "start(attention, kernel_regression, softmax);\n"
+    (tmp_path / "all.js").write_text("\n".join([*parts, used]), encoding="utf-8")
+    oxlint = pathlib.Path(sysconfig.get_path("scripts")) / "oxlint"
+    config = str(HERE / ".oxlintrc.json")
+    rules = ["-D", "no-undef", "-D", "no-unused-vars"]
+    for place in (str(HERE), str(tmp_path / "all.js")):
+        command = [str(oxlint), "-c", config, *(rules if "all" in place else []), place]
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert result.returncode == 0, result.stdout

@@ -1,0 +1,662 @@
+"""What a reader sees after real mouse, key and touch events in a browser."""
+
+import functools
+import re
+
+import matplotlib
+import pytest
+import torch
+
+from tutorial_lib import kernels
+from tutorial_lib.attention import nadaraya_watson
+from tutorial_lib.figures import show_attention, show_kernel_regression, show_softmax
+
+PHONE = {"viewport": {"width": 400, "height": 800}, "has_touch": True}
+WORDS = ["The", "cat", "it", "sat", "down"]
+WEIGHTS = torch.softmax(2 * torch.randn(2, 3, 5, 5, generator=torch.manual_seed(1)), -1)
+X = torch.tensor([0.0, 0.5, 1.0, 1.5, 2.5, 3.0, 4.0])
+Y = torch.tensor([0.0, 1.0, 0.5, 2.0, 1.5, 0.0, 1.0])
+SCORES = torch.tensor([2.0, 1.0, 0.0, -1.0])
+
+
+@functools.cache
+def attention(**options):
+    return show_attention(WEIGHTS, WORDS, **options)
+
+
+@functools.cache
+def kernel_regression(**options):
+    return show_kernel_regression(X, Y, query=1.2, width=0.6, **options)
+
+
+@functools.cache
+def softmax(**options):
+    return show_softmax(SCORES, labels=["cat", "dog", "bird", "fish"], **options)
+
+
+UNREPORTED = (
+    "for (const kind of ['error', 'unhandledrejection'])"
+    "  addEventListener(kind, (event) => event.preventDefault());"
+)
+
+every_figure = pytest.mark.parametrize("show", [attention, kernel_regression, softmax])
+
+
+@pytest.fixture
+def shown(page_at, tmp_path):
+    """Return a function that saves a figure and opens its page."""
+
+    def open_figure(figure, **options):
+        figure.save(tmp_path / "figure.html")
+        return page_at(tmp_path / "figure.html", **options)
+
+    return open_figure
+
+
+def said(page):
+    """Return the figure's sentence without the marks that isolate its tokens."""
+    return without_isolates(page.locator(".readout").inner_text())
+
+
+def without_isolates(text):
+    return text.translate({0x2068: "", 0x2069: ""})
+
+
+def texts(locator):
+    """Return the texts that are not empty; SVG has no inner text."""
+    return [text for text in locator.all_text_contents() if text]
+
+
+def as_shown(weights):
+    return [f"{weight:.3f}" if weight >= 0.0005 else "<0.001" for weight in weights]
+
+
+def in_heatmap(page, query, key):
+    """Return where on the page the middle of a heatmap cell lies."""
+    box = page.locator(".views canvas").bounding_box()
+    x = box["x"] + box["width"] * (key + 0.5) / len(WORDS)
+    return x, box["y"] + box["height"] * (query + 0.5) / len(WORDS)
+
+
+def press(page, *keys):
+    for key in keys:
+        page.keyboard.press(key)
+
+
+def drag(page, start, *places):
+    page.mouse.move(*start)
+    page.mouse.down()
+    for place in places:
+        page.mouse.move(*place, steps=4)
+    page.mouse.up()
+
+
+def touch_drag(page, start, end):
+    """Drag a finger, by the events a touch screen sends."""
+    session = page.context.new_cdp_session(page)
+
+    def send(kind, *places):
+        points = [{"x": x, "y": y} for x, y in places]
+        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    send("touchStart", start)
+    for step in range(1, 9):
+        send(
+            "touchMove",
+            [a + (b - a) * step / 8 for a, b in zip(start, end, strict=True)],
+        )
+    send("touchEnd")
+
+
+# ---- every figure
+
+
+@every_figure
+def test_a_figure_starts_and_hides_its_picture(show, shown):
+    page = shown(show(title="A title"))
+    assert page.get_by_text("A title", exact=True).is_visible()
+    assert said(page)
+    assert not page.locator("img").is_visible()
+
+
+@every_figure
+def test_without_javascript_the_picture_stands_with_its_sentence(show, shown):
+    figure = show()
+    picture = shown(figure, java_script_enabled=False).locator("img")
+    assert picture.is_visible() and picture.bounding_box()["height"] > 100
+    assert picture.get_attribute("alt") == figure.text
+
+
+@every_figure
+def test_a_figure_that_cannot_start_shows_its_picture(show, shown):
+    broken = "Element.prototype.append = () => { throw 'broken'; };"
+    page = shown(show(), script=UNREPORTED + broken)
+    assert page.locator("img").is_visible()
+
+
+@every_figure
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_barriers_for_anybody(show, scheme, shown, barriers):
+    page = shown(show(title="A title"), color_scheme=scheme)
+    assert (page.locator("[data-dark]").count() == 1) == (scheme == "dark")
+    assert barriers(page) == []
+
+
+@every_figure
+def test_controls_are_large_enough_to_hit(show, shown):
+    page = shown(show(), **PHONE)
+    for control in page.locator("button, select, input[type=range], label").all():
+        box = control.bounding_box()
+        assert box["height"] >= 24 and box["width"] >= 24
+
+
+@every_figure
+def test_a_phone_needs_no_sideways_scrolling(show, shown):
+    page = shown(show(title="A rather long title " * 4), **PHONE)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+
+
+@every_figure
+def test_a_figure_follows_the_page_into_the_dark_and_back(show, shown):
+    page = shown(show())
+    host = page.locator("[data-figure]")
+    page.evaluate("document.body.style.cssText = 'background: #111; color: #eee'")
+    page.wait_for_function("document.querySelector('[data-dark]')")
+    page.evaluate("document.body.style.cssText = ''")
+    page.wait_for_function("!document.querySelector('[data-dark]')")
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_function("document.querySelector('[data-dark]')")
+    assert host.evaluate("host => getComputedStyle(host).colorScheme") == "dark"
+
+
+@every_figure
+def test_the_same_figure_twice_on_a_page_runs_twice(show, page_at, tmp_path):
+    (tmp_path / "two.html").write_text(
+        f"<!doctype html><meta charset=utf-8>{show().html}<hr>{show().html}"
+    )
+    page = page_at(tmp_path / "two.html")
+    assert page.locator(".readout").count() == 2
+
+
+@every_figure
+def test_a_figure_runs_in_a_sandbox(show, page_at, tmp_path):
+    show().save(tmp_path / "inner.html")
+    frame = '<iframe sandbox="allow-scripts" src="inner.html" width=700 height=700>'
+    (tmp_path / "outer.html").write_text(f"<!doctype html>{frame}")
+    page = page_at(tmp_path / "outer.html")
+    assert page.frame_locator("iframe").locator(".readout").inner_text()
+
+
+@every_figure
+def test_a_figure_in_a_closed_box_draws_itself_when_the_box_opens(
+    show, page_at, tmp_path
+):
+    (tmp_path / "box.html").write_text(
+        f"<!doctype html><meta charset=utf-8>"
+        f"<details><summary>open</summary>{show().html}</details>"
+    )
+    page = page_at(tmp_path / "box.html")
+    page.locator("summary").click()
+    page.wait_for_function(
+        "document.querySelector('[data-figure]').shadowRoot"
+        ".querySelector('.readout').innerText"
+    )
+
+
+@every_figure
+def test_keys_pressed_in_a_figure_stay_there(show, shown):
+    page = shown(show())
+    page.evaluate("addEventListener('keydown', event => (window.heard = event.key))")
+    page.locator("input").first.focus()
+    press(page, "ArrowRight", "d", "d")
+    assert page.evaluate("window.heard") is None
+    assert page.locator("[data-lm-suppress-shortcuts=true]").count() == 1
+
+
+@every_figure
+def test_screen_readers_hear_the_last_of_many_sentences_only(show, shown):
+    page = shown(show())
+    live = page.locator("[aria-live=polite]")
+    page.evaluate("window.told = []")
+    live.evaluate(
+        "node => new MutationObserver(() => window.told.push(node.textContent))"
+        ".observe(node, {childList: true})"
+    )
+    page.locator("[role=application], .track input").first.focus()
+    press(page, *["ArrowRight"] * 5)
+    page.wait_for_function("window.told.length")
+    assert list(map(without_isolates, page.evaluate("window.told"))) == [said(page)]
+
+
+@every_figure
+def test_a_narrower_page_draws_the_figure_narrower(show, shown):
+    page = shown(show())
+    page.set_viewport_size({"width": 420, "height": 800})
+    page.wait_for_function("document.documentElement.scrollWidth <= 420")
+
+
+def test_hostile_text_is_shown_as_text(shown):
+    hostile = "<img src=x onerror=window.hacked=1>"
+    script = "</script><script>window.hacked=1</script>"
+    names = {"names": (hostile, script), "title": f"{hostile} {script}"}
+    for figure in (
+        show_attention(torch.eye(2), [hostile, script], **names),
+        show_softmax([1.0, 2.0], labels=[hostile, script], title=hostile),
+        show_kernel_regression([0, 1], [0, 1], title=f"{script} {hostile}"),
+    ):
+        page = shown(figure)
+        press(page, *["Tab"] * 4, "ArrowDown", "ArrowRight")
+        assert page.evaluate("window.hacked") is None
+        assert page.locator("img").count() == 1  # the picture
+        assert page.locator("script").count() == 1
+        assert hostile in page.locator("b").inner_text()
+    page = shown(show_attention(torch.eye(2), [hostile, script]))
+    page.locator("[role=application]").focus()
+    press(page, "ArrowDown", "ArrowRight")
+    assert f"«{hostile}» the weight 1.000" in said(page)
+
+
+# ---- attention
+
+
+def test_every_cell_says_the_weight_it_was_given(shown):
+    page = shown(attention(layer=1, head=2))
+    for query, row in enumerate(WEIGHTS[1, 2]):
+        for key, weight in enumerate(row):
+            page.mouse.move(*in_heatmap(page, query, key))
+            assert said(page).startswith(
+                f"query «{WORDS[query]}» gives key «{WORDS[key]}» "
+                f"the weight {weight:.3f}. It looks most at "
+            )
+
+
+def test_the_cells_show_their_numbers(shown):
+    page = shown(attention(layer=1, head=2))
+    given = [f"{w:.3f}".replace("0.", ".") for w in WEIGHTS[1, 2].flatten()]
+    assert texts(page.locator("[role=application] .number")) == given
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_cells_have_the_colours_of_the_static_heatmaps(scheme, shown):
+    page = shown(
+        show_attention(torch.tensor([[1.0, 0], [0.3, 0.7]]), "ab"), color_scheme=scheme
+    )
+    pixels = page.locator(".views canvas").evaluate(
+        "canvas => [...canvas.getContext('2d').getImageData(0, 0, 2, 2).data]"
+    )
+    for i, weight in enumerate([1, 0, 0.3, 0.7]):
+        place = float(weight if scheme == "light" else 1 - weight)
+        expected = [255 * part for part in matplotlib.colormaps["Blues"](place)]
+        red_green_blue_alpha = pixels[4 * i : 4 * i + 4]
+        if scheme == "dark" and weight == 0:  # the page shines through
+            assert red_green_blue_alpha[3] == 0
+        else:
+            assert red_green_blue_alpha == pytest.approx(expected, abs=2)
+
+
+def test_a_token_shows_its_weights_beside_the_others(shown):
+    page = shown(attention())
+    lines = page.locator(".views > svg")
+    lines.get_by_text("it", exact=True).first.hover()
+    assert texts(lines.locator(".number")) == [
+        f"{weight:.3f}" for weight in WEIGHTS[0, 0, 2]
+    ]
+    assert said(page).startswith("query «it» looks most at ")
+    lines.get_by_text("it", exact=True).last.hover()
+    assert texts(lines.locator(".number")) == [
+        f"{weight:.3f}" for weight in WEIGHTS[0, 0, :, 2]
+    ]
+    assert said(page).startswith("key «it» gets most from ")
+
+
+def test_the_lines_are_as_strong_as_the_weights(shown):
+    page = shown(attention())
+    assert page.locator(".views > svg path").count() == (WEIGHTS[0, 0] >= 0.0095).sum()
+    page.locator(".views > svg").get_by_text("it", exact=True).first.hover()
+    widths = page.locator(".views > svg path").evaluate_all(
+        "paths => paths.map(path => Number(path.getAttribute('stroke-width')))"
+    )
+    strong = [
+        1 + 4 * weight for weight in WEIGHTS[0, 0, 2].tolist() if weight >= 0.0095
+    ]
+    assert widths == pytest.approx(strong, abs=0.01)
+
+
+def test_a_click_pins_and_a_second_click_lets_go(shown):
+    page = shown(attention())
+    page.mouse.click(*in_heatmap(page, 1, 2))
+    pinned = said(page)
+    page.mouse.move(*in_heatmap(page, 3, 3))
+    assert said(page) == pinned
+    page.mouse.click(*in_heatmap(page, 1, 2))
+    page.mouse.move(*in_heatmap(page, 3, 3))
+    assert said(page) != pinned
+    page.mouse.move(5, 5)
+    assert said(page).startswith("Point at")
+
+
+def test_layer_and_head_are_chosen_and_the_chosen_cell_stays(shown):
+    page = shown(attention())
+    page.mouse.click(*in_heatmap(page, 1, 2))
+    page.get_by_label("layer", exact=True).select_option("1")
+    assert f"the weight {WEIGHTS[1, 0, 1, 2]:.3f}" in said(page)
+    page.get_by_label("head 2", exact=True).click()
+    assert f"the weight {WEIGHTS[1, 2, 1, 2]:.3f}" in said(page)
+    assert page.get_by_label("head", exact=True).input_value() == "2"
+    page.get_by_label("head", exact=True).select_option("mean")
+    assert f"the weight {WEIGHTS[1, :, 1, 2].mean():.3f}" in said(page)
+    assert (
+        page.locator("[aria-pressed=true]").get_attribute("aria-label") == "head mean"
+    )
+
+
+def test_arrow_keys_walk_the_heatmap(shown):
+    page = shown(attention())
+    page.locator("[role=application]").focus()
+    press(page, "ArrowDown")
+    assert said(page).startswith("query «The» looks most at ")
+    press(page, "ArrowDown", "ArrowRight", "ArrowRight", "ArrowRight", "ArrowLeft")
+    assert f"«cat» the weight {WEIGHTS[0, 0, 1, 1]:.3f}" in said(page)
+    press(page, *["ArrowDown"] * 9, *["ArrowRight"] * 9)
+    assert f"«down» the weight {WEIGHTS[0, 0, 4, 4]:.3f}" in said(page)
+    page.mouse.move(*in_heatmap(page, 0, 0))
+    assert f"«down» the weight {WEIGHTS[0, 0, 4, 4]:.3f}" in said(page)
+    press(page, "Escape")
+    assert said(page).startswith("Point at")
+
+
+def test_a_finger_taps_a_cell_and_a_token(shown):
+    page = shown(attention(), **PHONE)
+    page.touchscreen.tap(*in_heatmap(page, 3, 1))
+    assert f"the weight {WEIGHTS[0, 0, 3, 1]:.3f}" in said(page)
+    page.locator(".views > svg").get_by_text("cat", exact=True).first.tap()
+    assert said(page).startswith("query «cat» looks most at ")
+
+
+def test_stretched_colours_make_each_rows_largest_weight_darkest(shown):
+    page = shown(show_attention(torch.full((2, 4), 0.25), "ab", "wxyz"))
+    pixel = "canvas => [...canvas.getContext('2d').getImageData(0, 0, 1, 1).data]"
+    canvas = page.locator(".views canvas")
+    assert canvas.evaluate(pixel)[0] > 150
+    page.get_by_label("stretch colours per row").check()
+    assert canvas.evaluate(pixel) == [8, 48, 107, 255]
+
+
+def test_masked_cells_are_hatched_and_called_masked(shown):
+    causal = torch.ones(5, 5).tril().bool()
+    weights = WEIGHTS[0, 0].masked_fill(~causal, 0)
+    page = shown(show_attention(weights / weights.sum(-1, True), WORDS, mask=causal))
+    page.mouse.move(*in_heatmap(page, 1, 3))
+    assert "the weight 0 (masked)." in said(page)
+    page.mouse.move(*in_heatmap(page, 3, 1))
+    assert "masked" not in said(page)
+    assert page.locator(".hatch").get_attribute("d").count("M") == 10
+
+
+def test_many_weights_are_unpacked(shown):
+    weights = torch.softmax(torch.randn(2, 8, 40, 40), -1)
+    page = shown(show_attention(weights, range(40), layer=1, head=7))
+    page.locator("[role=application]").focus()
+    press(page, "ArrowDown", "ArrowRight")
+    assert f"the weight {weights[1, 7, 0, 0]:.3f}" in said(page)
+
+
+def test_a_browser_that_cannot_unpack_keeps_the_picture(shown):
+    figure = show_attention(torch.softmax(torch.randn(8, 40, 40), -1), range(40))
+    page = shown(figure, script=UNREPORTED + "delete window.DecompressionStream;")
+    assert page.locator("img").is_visible()
+
+
+def test_more_than_64_tokens_show_a_heatmap_alone(shown):
+    page = shown(show_attention(torch.eye(65), range(65)))
+    assert page.locator(".views > svg").count() == 0
+    page.locator("[role=application]").focus()
+    press(page, *["ArrowDown"] * 65, *["ArrowRight"] * 65)
+    assert "«64» the weight 1.000" in said(page)
+
+
+# ---- kernel regression
+
+
+def library_says(query, width, kernel="gaussian", x=X, y=Y):
+    """Return the sentence that the library's own numbers make."""
+    function = (
+        kernels.constant() if kernel == "constant" else getattr(kernels, kernel)(width)
+    )
+    estimate, [weights] = nadaraya_watson(torch.tensor([query]), x, y, function)
+    return (
+        f"At the query {query:.2f} the estimate is {estimate.item():.2f}, the weighted "
+        f"mean of {len(x)} values; the largest weight is {weights.max():.3f}, the "
+        f"effective number of points 1/Σw² = {1 / weights.square().sum():.1f}."
+    ).replace("-", "−")
+
+
+def numbers(page):
+    """Return the query and the width that stand beside their sliders."""
+    query, width = page.locator("label .number").all_inner_texts()
+    return float(query.replace("−", "-")), float(width)
+
+
+def handle(page, which):
+    box = page.locator(which).bounding_box()
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+QUERY, WIDTH = ".handle >> nth=1", ".handle >> nth=0"
+KERNELS = ["gaussian", "boxcar", "epanechnikov", "triangular", "constant"]
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_the_browser_and_the_library_agree_on_every_kernel(kernel, shown):
+    page = shown(kernel_regression())
+    page.get_by_label("kernel", exact=True).select_option(kernel)
+    for query, width in ((1.2, 0.6), (1.2, 2.0), (3.7, 0.9)):
+        page.get_by_label("query", exact=True).fill(str(query))
+        page.get_by_label("width", exact=True).evaluate(
+            "(slider, width) => { slider.step = 'any'; slider.value = Math.log(width);"
+            "slider.dispatchEvent(new Event('input')); }",
+            width,
+        )
+        assert said(page) == library_says(query, width, kernel)
+
+
+def test_the_query_follows_the_mouse(shown):
+    page = shown(kernel_regression())
+    x, y = handle(page, QUERY)
+    drag(page, (x, y), (x + 90, y + 30), (x + 200, y))
+    query, width = numbers(page)
+    assert query > 2 and width == 0.6
+    assert said(page) == library_says(query, width)
+    assert handle(page, QUERY)[0] == pytest.approx(x + 200, abs=2)
+    page.mouse.move(x, y)
+    assert numbers(page) == (query, width)
+
+
+def test_the_width_follows_the_mouse(shown):
+    page = shown(kernel_regression())
+    x, y = handle(page, WIDTH)
+    drag(page, (x, y), (x + 100, y))
+    query, width = numbers(page)
+    assert query == 1.2 and width > 1
+    assert said(page) == library_says(query, width)
+    assert handle(page, WIDTH)[0] == pytest.approx(x + 100, abs=2)
+
+
+def test_a_finger_drags_the_query(shown):
+    page = shown(kernel_regression(), **PHONE)
+    x, y = handle(page, QUERY)
+    touch_drag(page, (x, y), (x + 120, y))
+    query, width = numbers(page)
+    assert query > 2
+    assert said(page) == library_says(query, width)
+
+
+def test_arrow_keys_move_query_and_width(shown):
+    page = shown(kernel_regression())
+    page.locator("[role=application]").focus()
+    press(page, "ArrowRight", "ArrowRight", "ArrowUp")
+    query, width = numbers(page)
+    assert query > 1.2 and width == 0.66
+    assert said(page) == library_says(query, width)
+
+
+def test_points_are_added_drawn_and_removed_by_mouse(shown):
+    page = shown(kernel_regression())
+    page.get_by_role("button", name="edit points").click()
+    svg = page.locator("[role=application] svg").bounding_box()
+    dots = page.locator("circle:not(.handle)")
+    x, y = svg["x"] + 620, svg["y"] + 60
+    page.mouse.click(x, y)
+    assert dots.count() == 8 and "weighted mean of 8 values" in said(page)
+    assert handle(page, "circle:not(.handle) >> nth=7") == pytest.approx((x, y), abs=1)
+    page.mouse.click(x + 3, y - 3)
+    assert dots.count() == 7
+    drag(page, (x, y), (x - 150, y), (x - 150, y + 60))
+    assert dots.count() >= 12
+    page.get_by_role("button", name="reset").click()
+    page.get_by_role("button", name="edit points").click()
+    assert dots.count() == 7 and said(page) == library_says(1.2, 0.6)
+
+
+def test_points_are_added_and_removed_by_key(shown):
+    page = shown(kernel_regression())
+    page.get_by_role("button", name="edit points").click()
+    page.locator("[role=application]").focus()
+    press(page, "ArrowUp", "ArrowRight", "Enter")
+    assert "weighted mean of 8 values" in said(page)
+    press(page, "ArrowLeft", "ArrowRight", " ")
+    assert "weighted mean of 7 values" in said(page)
+    page.get_by_role("button", name="edit points").click()
+    assert said(page) == library_says(1.2, 0.6)
+
+
+def test_a_new_point_changes_the_estimate_as_in_the_library(shown):
+    page = shown(kernel_regression())
+    page.get_by_role("button", name="edit points").click()
+    page.mouse.click(*handle(page, QUERY))
+    page.get_by_role("button", name="edit points").click()
+    before = library_says(1.2, 0.6)
+    estimate = float(re.search(r"estimate is ([\d.]+)", before)[1])
+    x, y = torch.cat([X, torch.tensor([1.2])]), torch.cat([Y, torch.tensor([estimate])])
+    assert said(page) == library_says(1.2, 0.6, x=x, y=y)
+
+
+def test_an_empty_window_is_a_gap_with_a_reason(shown):
+    page = shown(kernel_regression(kernel="boxcar"))
+    assert page.locator(".curve").get_attribute("d").count("M") == 1
+    page.get_by_label("width", exact=True).focus()
+    press(page, *["PageDown"] * 4)
+    page.get_by_label("query", exact=True).fill("2")
+    assert "no point lies within the width: every weight is 0" in said(page)
+    assert page.locator(".curve").get_attribute("d").count("M") == len(X)
+    assert page.locator(".weight").evaluate_all(
+        "bars => bars.every(bar => bar.getAttribute('y1') === bar.getAttribute('y2'))"
+    )
+
+
+def test_all_points_can_be_removed(shown):
+    page = shown(show_kernel_regression([0.0, 1.0], [0.0, 1.0]))
+    page.get_by_role("button", name="edit points").click()
+    for _ in range(2):
+        page.mouse.click(*handle(page, "circle:not(.handle) >> nth=0"))
+    assert "no point lies within the width" in said(page)
+
+
+def test_the_constant_kernel_has_no_width(shown):
+    page = shown(kernel_regression(kernel="constant"))
+    assert page.get_by_label("width", exact=True).is_disabled()
+    assert not page.locator(WIDTH).is_visible()
+    assert said(page) == library_says(1.2, 0.6, "constant")
+
+
+# ---- softmax
+
+
+def weights_shown(page):
+    return page.locator(".weight .number").all_inner_texts()
+
+
+def test_the_weights_are_those_of_the_scores(shown):
+    page = shown(softmax())
+    weights = SCORES.softmax(0)
+    assert weights_shown(page) == as_shown(weights)
+    entropy = -(weights * weights.log()).sum()
+    gradient = (weights * (1 - weights)).max()
+    assert said(page) == (
+        f"Entropy {entropy:.2f} nats, as if {entropy.exp():.1f} of 4 keys shared the "
+        "weight equally. Largest gradient, max w(1 − w): "
+        f"{gradient:.4f} (at most 0.25)."
+    )
+
+
+def test_a_score_follows_the_mouse(shown):
+    page = shown(softmax())
+    slider = page.get_by_label("score of bird")
+    box = slider.bounding_box()
+    middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    drag(page, middle, (middle[0] + box["width"] / 3, middle[1]))
+    score = float(slider.input_value())
+    assert score > 1.5
+    scores = torch.tensor([2.0, 1.0, score, -1.0])
+    assert weights_shown(page) == as_shown(scores.softmax(0))
+
+
+def test_a_finger_drags_a_score(shown):
+    page = shown(softmax(), **PHONE)
+    slider = page.get_by_label("score of bird")
+    box = slider.bounding_box()
+    middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    touch_drag(page, middle, (middle[0] + box["width"] / 3, middle[1]))
+    assert float(slider.input_value()) > 1
+
+
+def test_arrow_keys_move_a_score(shown):
+    page = shown(softmax())
+    page.get_by_label("score of cat").focus()
+    press(page, "ArrowRight", "ArrowRight")
+    scores = torch.tensor([2.1, 1.0, 0.0, -1.0])
+    assert weights_shown(page) == as_shown(scores.softmax(0))
+    assert page.get_by_label("score of cat").get_attribute("aria-valuetext") == "2.10"
+
+
+def test_a_score_bar_ends_under_its_thumb(shown):
+    page = shown(softmax())
+    track = page.get_by_label("score of cat").bounding_box()
+    bar = page.locator(".track .bed span").first.bounding_box()
+    thumb = track["x"] + 9 + (track["width"] - 18) * (2 + 3) / 6
+    assert bar["x"] + bar["width"] == pytest.approx(thumb, abs=1)
+
+
+def test_temperature_divides_what_enters_the_softmax(shown):
+    page = shown(softmax())
+    page.get_by_label("temperature T", exact=True).focus()
+    press(page, *["ArrowLeft"] * 15)
+    temperature = float(page.locator("label .number").first.inner_text())
+    assert temperature == 0.50
+    assert weights_shown(page) == as_shown((SCORES / temperature).softmax(0))
+
+
+def test_without_division_the_dot_products_enter_the_softmax(shown):
+    page = shown(softmax(d_k=16))
+    page.get_by_label("divide by √d_k").uncheck()
+    assert weights_shown(page) == as_shown((4 * SCORES).softmax(0))
+    assert page.locator(".keys > .number").all_inner_texts() == [
+        "8.00", "4.00", "0.00", "−4.00",
+    ]  # fmt: skip
+    page.get_by_label("d_k", exact=True).focus()
+    press(page, "ArrowRight", "ArrowRight")
+    assert weights_shown(page) == as_shown((8 * SCORES).softmax(0))
+    assert "spread √64 = 8.0 times as far" in page.locator("p").first.inner_text()
+    page.get_by_label("divide by √d_k").check()
+    assert weights_shown(page) == as_shown(SCORES.softmax(0))
+
+
+def test_reset_brings_the_first_scores_back(shown):
+    page = shown(softmax(temperature=2.0))
+    before = weights_shown(page)
+    page.get_by_label("score of fish").fill("3")
+    page.get_by_label("temperature T", exact=True).fill("-1")
+    page.get_by_label("divide by √d_k").uncheck()
+    assert weights_shown(page) != before
+    page.get_by_role("button", name="reset").click()
+    assert weights_shown(page) == before == as_shown((SCORES / 2).softmax(0))
