@@ -175,7 +175,7 @@ def _title(status, heading):
 
 
 def _badge(status):
-    return f'<span class="badge" aria-hidden="true">{BADGES[status]}</span>'
+    return f'<span class="exercise-badge" aria-hidden="true">{BADGES[status]}</span>'
 
 
 def _step(step):
