@@ -16,10 +16,8 @@ def check_mask(mask, shape):
             f"mask must be boolean, True where a query may look, got {mask.dtype}: "
             "make it boolean with mask.bool(), or for 0 and -inf with mask == 0"
         )
-    try:
-        fits = torch.broadcast_shapes(mask.shape, shape) == torch.Size(shape)
-    except RuntimeError:
-        fits = False
+    sizes = zip(reversed(mask.shape), reversed(shape), strict=False)
+    fits = mask.ndim <= len(shape) and all(own in (1, size) for own, size in sizes)
     if not fits:
         raise ValueError(
             f"mask {tuple(mask.shape)} does not broadcast to the scores "
