@@ -126,7 +126,6 @@ def tags(cell):
 def executed(notebook):
     """Run a notebook in a kernel and return it."""
     where = {"metadata": {"path": str(ROOT / "notebooks")}}
-    (ROOT / "notebooks").mkdir(exist_ok=True)
     return NotebookClient(notebook, timeout=300, resources=where).execute()
 
 

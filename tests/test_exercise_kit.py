@@ -12,6 +12,7 @@ import torch
 from exercise_chapters import define
 from made_up import called_with, exercise, judge
 
+from tutorial_lib import exercises
 from tutorial_lib.exercises import Exercise, check
 from tutorial_lib.exercises.exercise import EXERCISES
 
@@ -58,6 +59,19 @@ def test_an_exercise_is_found_by_its_name_or_its_number():
         assert check(triple).passed
         assert check(triple, "98.3").passed
         assert check(lambda: 3, "triple").passed
+
+
+def test_the_example_for_authors_works():
+    lines = exercises.__doc__.splitlines()
+    example = "\n".join(line[4:] for line in lines if line.startswith("    "))
+    names = {"Exercise": Exercise, "torch": torch}
+    try:
+        define(example.replace("1.2", "98.6"), "share", names)
+        assert check(lambda amounts: amounts / amounts.sum(), "share").passed
+        wrong = check(lambda amounts: amounts / amounts.max(), "share")
+        assert wrong.code == "by-largest"
+    finally:
+        del EXERCISES["share"]
 
 
 def test_two_exercises_cannot_share_a_name_or_a_number():

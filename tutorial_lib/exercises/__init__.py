@@ -1,6 +1,7 @@
 """Exercises that answer: `check`, `hint`, `solution`, `use` and `progress`.
 
-Needs nothing but torch, never touches the network, and does not know the book's models.
+The kit needs nothing but torch, never touches the network, and does not know the book's
+models.
 
 For authors
 -----------
@@ -29,19 +30,22 @@ definition, not the solution), known wrong answers, and steps::
         probe.same()
 
 Steps run in order, each with fresh seeds, and the first that fails is reported. Calling
-the probe calls the answer: an exception, None, or a changed input ends the step with a
-message. `same()` compares with the oracle. Whatever fails, a known wrong answer that
-gives the student's output on these arguments is named first. A value is a function of
-no arguments; without steps it has one, "the answer is right". A module is first built,
+the probe calls the answer: an exception, None, a changed input or more than a few
+seconds end the step with a message. `same()` compares with the oracle; `Probe` lists
+what else may be expected. Whatever fails, a known wrong answer that gives the student's
+output on these arguments is named first, so choose arguments on which mistakes differ
+from the truth and from each other. An exercise without a name asks for a value: its
+oracle takes no arguments, and it needs no step. A module is first built by
 `probe.build(d_key=4)`, which copies the oracle's weights into it.
 
 Solutions and mistakes stand in `exercises/solutions/chapter_NN.py`: the functions and
 classes; `ANSWERS = {"1.1": …}`, explained by the comment above each entry;
 `WRONG_ANSWERS = [(number, answer, code)]`; `MUTANTS = [(name, old, new, code)]`, edits
 of a solution with the diagnosis each must get, at least one for each misconception;
-`ACCEPT = [(name, old, new)]`, edits that must still pass. In the notebook the stub's
-cell is tagged `exercise` (blanks are `...`), `check(share)` stands right below, tagged
-`check`, and `solution("1.2")` below that, tagged `solution`.
+`ACCEPT = [(name, old, new)]`, edits that must still pass. `tests/test_exercises.py`
+tries them all. In the notebook the stub's cell is tagged `exercise` (blanks are `...`),
+`check(share)` stands right below, tagged `check`, and `solution("1.2")` below that,
+tagged `solution`.
 """
 
 from .checking import check, use

@@ -50,7 +50,8 @@ class Exercise:
     returns: axes of the returned tensor ("batch query key"), or, where a tuple is
         returned, its parts and their axes ({"outputs": "query d_v", …}).
     hints: sentences, from a nudge to nearly the answer.
-    needs: names of earlier exercises that the answer calls.
+    needs: names of earlier exercises that the answer calls. While it is checked, the
+        library's versions stand in for them: an error is not carried forward.
     fallback: what `use` hands out meanwhile: a callable, or "module:name".
     tolerance: largest absolute difference that counts as equal.
     seconds: how long one call of the answer may take; None means the usual limit.
