@@ -15,6 +15,7 @@ def setup(app):
     app.connect("config-inited", set_theme_options)
     app.connect("doctree-read", mark_predictions)
     app.connect("env-check-consistency", forget_heading_numbers)
+    app.connect("html-page-context", mend_page)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -45,3 +46,15 @@ def forget_heading_numbers(app, env):
             reference.attributes.pop("secnumber", None)
     for title in env.titles.values():
         title.attributes.pop("secnumber", None)
+
+
+def mend_page(app, pagename, templatename, context, doctree):
+    """Mend what the theme and docutils write into a page.
+
+    The first page gets a title besides the book's, which its heading repeats. The
+    bibliography loses the roles of a list whose entries are not list items.
+    """
+    if pagename == app.config.root_doc:
+        context["title"] = "An interactive book"
+    for role in (' role="list"', ' role="doc-biblioentry"'):
+        context["body"] = context.get("body", "").replace(role, "")

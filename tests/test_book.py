@@ -1,0 +1,260 @@
+"""The built pages, as files and in a real browser.
+
+They are read from _build/html, which `make book` makes; without it these tests are
+skipped.
+"""
+
+import functools
+import html
+import math
+import re
+import shutil
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+from xml.etree import ElementTree
+
+import pytest
+
+from tutorial_lib.repository import read_address, write_address
+
+ROOT = Path(__file__).parents[1]
+HTML = ROOT / "_build" / "html"
+PAGES = sorted(page for page in HTML.rglob("*.html") if "_static" not in page.parts)
+CHAPTERS = [page for page in PAGES if page.parent.name == "notebooks"]
+READ = [page for page in PAGES if page.parent.name in ("book", "notebooks")]
+FORK = "https://github.com/you/fork"
+COLAB = "https://colab.research.google.com/github/you/fork/blob/main/notebooks/"
+MATH_IS_SET = """() => {
+  const loaded = window.MathJax?.startup?.promise;
+  return document.querySelector(".math") ? loaded?.then(() => true) : true;
+}"""
+UNSET_MATH = """() => {
+  const formulas = [...document.querySelectorAll(".math")];
+  const unset = formulas.filter(formula => !formula.querySelector("mjx-container"));
+  const wrong = [...document.querySelectorAll("mjx-merror, [data-mjx-error]")];
+  return [...unset, ...wrong].map(formula => formula.textContent);
+}"""
+RAW_TEX = re.compile(r"\$\$|\\\(|\\\[|\\(frac|sum|sqrt|mathbf|operatorname)\b")
+PROSE = """() => {
+  const article = document.querySelector("article").cloneNode(true);
+  article.querySelectorAll("pre, code, mjx-container, script, style")
+    .forEach(element => element.remove());
+  return article.textContent;
+}"""
+
+pytestmark = pytest.mark.skipif(not PAGES, reason="there are no pages: run make book")
+
+
+def each(pages):
+    name = [str(page.relative_to(HTML).with_suffix("")) for page in pages]
+    return pytest.mark.parametrize("page_file", pages, ids=name)
+
+
+class Links(HTMLParser):
+    """What a page points to, and the places in it that can be pointed at."""
+
+    def __init__(self, page_file):
+        super().__init__()
+        self.targets, self.sources, self.places = [], [], set()
+        self.feed(page_file.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag, attributes):
+        attributes = dict(attributes)
+        self.places.update(filter(None, (attributes.get("id"), attributes.get("name"))))
+        if attributes.get("src"):
+            self.sources.append(attributes["src"])
+        if tag in ("a", "link") and attributes.get("href"):
+            kept = self.targets if tag == "a" else self.sources
+            kept.append(attributes["href"])
+
+
+@functools.cache
+def links_of(page_file):
+    return Links(page_file)
+
+
+def is_broken(page_file, target):
+    """Tell whether a local target names no file, or no place in its file."""
+    address = urlsplit(target)
+    if address.scheme or address.netloc:
+        return False
+    file = page_file.parent / unquote(address.path) if address.path else page_file
+    if not file.is_file():
+        return True
+    if not address.fragment or file.suffix != ".html":
+        return False
+    return unquote(address.fragment) not in links_of(file).places
+
+
+# --- As files ---------------------------------------------------------------------
+
+
+@each(READ)
+def test_a_page_has_its_own_title_and_the_book_s(page_file):
+    [title] = re.findall(r"<title>(.*?)</title>", page_file.read_text(), re.DOTALL)
+    own, book = html.unescape(title).strip().split(" — ")
+    assert own != book == "Attention, Made Visible"
+
+
+@each(PAGES)
+def test_every_local_link_leads_somewhere(page_file):
+    links = links_of(page_file)
+    targets = {*links.targets, *links.sources}
+    assert sorted(target for target in targets if is_broken(page_file, target)) == []
+
+
+@each(PAGES)
+def test_a_page_names_no_script_style_or_picture_of_another_host(page_file):
+    elsewhere = [source for source in links_of(page_file).sources if "//" in source]
+    assert [source for source in elsewhere if not source.startswith("data:")] == []
+
+
+@each(READ)
+def test_a_page_with_its_pictures_is_below_one_and_a_half_megabytes(page_file):
+    sources = [urlsplit(source) for source in links_of(page_file).sources]
+    pictures = {page_file.parent / s.path for s in sources if "_images" in s.path}
+    weight = sum(file.stat().st_size for file in {page_file, *pictures})
+    assert weight < 1_500_000
+
+
+@each(READ)
+def test_every_picture_has_an_alternative_text(page_file):
+    pictures = re.findall(r"<img\b[^>]*>", page_file.read_text(encoding="utf-8"))
+    assert [
+        image[:80] for image in pictures if not re.search(r'alt="[^"]', image)
+    ] == []
+
+
+@each(CHAPTERS)
+def test_a_chapter_links_to_colab_once_there_is_an_address(page_file):
+    address = read_address(ROOT).replace(
+        "github.com", "colab.research.google.com/github"
+    )
+    link = f"{address}/blob/main/notebooks/{page_file.stem}.ipynb"
+    assert (link in page_file.read_text()) == bool(address)
+    assert ("colab.research.google.com" in page_file.read_text()) == bool(address)
+
+
+def test_every_chapter_of_the_contents_is_built_and_on_the_road():
+    road = (ROOT / "book" / "diagrams" / "road.svg").read_text()
+    written = re.findall(r'class="written" href="\.\./notebooks/(\w+)\.html"', road)
+    contents = (ROOT / "_toc.yml").read_text()
+    assert re.findall(r"file: notebooks/(\w+)", contents) == written
+    assert sorted(written) == [page.stem for page in CHAPTERS]
+
+
+def test_the_diagram_of_attention_is_right():
+    diagram = ElementTree.parse(ROOT / "book" / "diagrams" / "attention.svg")
+
+    def numbers(name):
+        [element] = diagram.findall(f".//*[@id='attention-{name}']")
+        return [float(number) for number in " ".join(element.itertext()).split()]
+
+    exponentials = [math.exp(score) for score in numbers("scores")]
+    weights = [exponential / sum(exponentials) for exponential in exponentials]
+    assert [round(weight, 2) for weight in weights] == numbers("weights")
+    answer = sum(w * v for w, v in zip(weights, numbers("values"), strict=True))
+    assert [round(answer, 1)] == numbers("answer")
+
+
+# --- In a browser -----------------------------------------------------------------
+
+
+@each([page for page in PAGES if page.name != "index.html"])
+def test_a_page_loads_alone_sets_its_formulas_and_fits_a_phone(page_file, page_at):
+    page = page_at(page_file, viewport={"width": 400, "height": 800})
+    page.wait_for_function(MATH_IS_SET)
+    assert page.evaluate(UNSET_MATH) == []
+    assert RAW_TEX.findall(page.evaluate(PROSE)) == []
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= 400
+
+
+def test_the_front_door_leads_to_the_introduction(page_at):
+    page = page_at(HTML / "index.html")
+    page.wait_for_url("**/book/intro.html")
+
+
+@each(READ)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_page_has_no_barriers(page_file, theme, page_at, barriers):
+    size = {"width": 1280, "height": 900}
+    page = page_at(page_file, color_scheme=theme, viewport=size)
+    assert page.evaluate("() => document.documentElement.dataset.theme") == theme
+    assert barriers(page) == []
+
+
+@each(READ)
+def test_without_javascript_the_text_and_the_pictures_are_there(page_file, page_at):
+    page = page_at(page_file, java_script_enabled=False)
+    assert page.locator("article h1").is_visible()
+    for picture in page.locator("article img").all():
+        assert picture.is_visible()
+        assert picture.bounding_box()["width"] > 50
+
+
+def test_the_search_finds_a_word_without_a_server(page_at):
+    no_excerpts = "window.fetch = () => new Promise(() => {})"  # not from a file
+    address = (HTML / "search.html").as_uri() + "?q=attention"
+    page = page_at(address, script=no_excerpts)
+    page.wait_for_selector("#search-results li a")
+
+
+# --- The frame, on a book of two pages --------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def fork(tmp_path_factory):
+    """Build a book of two pages that has an address; return their text by name."""
+    book = tmp_path_factory.mktemp("fork")
+    for name in ("_ext", "_static", "references.bib"):
+        copy = shutil.copytree if (ROOT / "book" / name).is_dir() else shutil.copy
+        (book / "book").mkdir(exist_ok=True)
+        copy(ROOT / "book" / name, book / "book" / name)
+    (book / "notebooks").mkdir()
+    shutil.copy(min(ROOT.glob("notebooks/*.ipynb")), book / "notebooks" / "x.ipynb")
+    (book / "book" / "intro.md").write_text("# Intro\n\n**Predict.** What?\n")
+    (book / "_toc.yml").write_text(
+        "format: jb-book\nroot: book/intro\nparts:\n  - caption: I\n"
+        "    numbered: true\n    chapters:\n      - file: notebooks/x\n"
+    )
+    shutil.copy(ROOT / "_config.yml", book)
+    write_address(book, FORK)
+    command = [Path(sys.executable).with_name("jupyter-book"), "build", ".", "-q"]
+    subprocess.run(command, cwd=book, capture_output=True, check=True)
+    pages = (book / "_build" / "html").rglob("*.html")
+    return {page.stem: page.read_text(encoding="utf-8") for page in pages}
+
+
+def test_buttons_lead_to_the_repository_once_it_has_an_address(fork):
+    assert f'href="{COLAB}x.ipynb"' in fork["x"]
+    assert f'href="{FORK}"' in fork["intro"]
+
+
+def test_figures_carry_their_chapter_s_number_and_headings_none(fork):
+    assert 'class="caption-number">Fig. 1.1 ' in fork["x"]
+    assert "section-number" not in fork["x"]
+    assert not re.search(r'class="toctree-l1[^>]*><a [^>]*>\s*1\. ', fork["intro"])
+
+
+def test_questions_to_the_reader_are_marked(fork):
+    assert '<p class="predict"><strong>Predict.</strong> What?</p>' in fork["intro"]
+
+
+def test_a_script_from_elsewhere_stops_the_build(monkeypatch):
+    errors = pytest.importorskip("sphinx.errors")
+    monkeypatch.syspath_prepend(ROOT / "book" / "_ext")
+    import offline_assets
+
+    def keep(*scripts):
+        context = {"script_files": list(scripts)}
+        offline_assets.keep_local_scripts(None, "page", "", context, None)
+        return context["script_files"]
+
+    assert keep("_static/print.js", "_static/sphinx-thebe.js") == ["_static/print.js"]
+    with pytest.raises(
+        errors.ExtensionError, match="page would fetch the script //cdn"
+    ):
+        keep("//cdn.example.com/script.js")
