@@ -39,7 +39,7 @@ UNSET_MATH = """() => {
 }"""
 RAW_TEX = re.compile(r"\$\$|\\\(|\\\[|\\(frac|sum|sqrt|mathbf|operatorname)\b")
 PROSE = """() => {
-  const article = document.querySelector("article").cloneNode(true);
+  const article = document.querySelector("article, main").cloneNode(true);
   article.querySelectorAll("pre, code, mjx-container, script, style")
     .forEach(element => element.remove());
   return article.textContent;
