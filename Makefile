@@ -145,7 +145,8 @@ lint: $(FULL)/installed
 	@$(FULL)/bin/ruff check --quiet tutorial_lib tests benchmarks notebooks book/_ext
 	@$(FULL)/bin/ruff format --quiet --check \
 	tutorial_lib tests benchmarks notebooks book/_ext
-	@$(FULL)/bin/oxlint --quiet tutorial_lib/figures
+	@$(FULL)/bin/oxlint --deny-warnings --quiet \
+	-c tutorial_lib/figures/.oxlintrc.json tutorial_lib/figures book/_static
 
 # The exit status of a pipe is that of its last command, so pytest's is kept in a file.
 everything: $(FULL)/installed _build/test.inputs
