@@ -137,6 +137,13 @@ def _(probe):
     probe.require(kept.eq(3).all(), "count", message)
 
 
+@top.step("of equal scores no more than k are kept")
+def _(probe):
+    kept = probe(torch.tensor([[1.0, 0, 0, 0], [2, 2, 2, 2]]), 2).gt(0).sum(dim=-1)
+    message = "Equal scores slip through: compare places, not scores with a threshold."
+    probe.require(kept.eq(2).all(), "ties", message)
+
+
 @top.step("the kept keys share the weight by softmax")
 def _(probe):
     probe(2 * torch.randn(4, 6), 2)
@@ -224,6 +231,33 @@ def _(query, keys, values):
     return slope_of_lookup(query, keys, values).T
 
 
+@slope.misconception(
+    "temperature",
+    "These are the weights at T = 0.2; the formula is for T = 1.",
+)
+def _(query, keys, values):
+    weights = (keys @ query / 0.2).softmax(dim=0)
+    return covariance(weights, values - weights @ values, keys)
+
+
+@slope.misconception(
+    "divided",
+    "You divide by the number of keys; the weights add up to 1 already.",
+)
+def _(query, keys, values):
+    weights = (keys @ query).softmax(dim=0)
+    return covariance(weights, values - weights @ values, keys) / len(keys)
+
+
+@slope.misconception(
+    "no-weights",
+    "Each outer product must be multiplied by its weight before you add.",
+)
+def _(query, keys, values):
+    weights = (keys @ query).softmax(dim=0)
+    return (values - weights @ values).T @ (keys - weights @ keys)
+
+
 @slope.step("one row for each coordinate of the output, one column for the query's")
 def _(probe):
     inputs = torch.randn(4), torch.randn(5, 4), torch.randn(5, 3)
@@ -256,7 +290,7 @@ gone = Exercise(
     "Gone, or only too small to see?",
     hints=[
         "In float32, e to the power -104 is 0. In float64 that happens near -746.",
-        "One score must stand so far above the others that its weight rounds to 1.",
+        "One score must lead both others by so much that their weights become 0.",
     ],
 )
 
@@ -275,17 +309,22 @@ def saturated_scores():
 
 @gone.step("three numbers")
 def _(probe):
-    scores = probe()
-    fits = torch.as_tensor(scores).shape == (3,)
-    probe.require(
-        fits, "count", "Give a list of three numbers, such as [1.0, 2.0, 3.0]."
-    )
+    message = "Give a list of three numbers, such as [1.0, 2.0, 3.0]."
+    try:
+        scores = torch.as_tensor(probe(), dtype=torch.float64)
+    except (TypeError, ValueError):
+        scores = torch.empty(0)
+    fits = scores.shape == (3,) and scores.isfinite().all()
+    probe.require(fits, "count", message)
 
 
 @gone.step("in float32 every slope is exactly 0")
 def _(probe):
-    slope = steepest([float(score) for score in probe()], torch.float32)
+    scores = sorted((float(score) for score in probe()), reverse=True)
+    slope = steepest(scores, torch.float32)
     message = f"The largest slope is still {slope:.1e}: move the scores farther apart."
+    if slope and scores[1] - scores[2] > 104:
+        message = f"The largest slope is still {slope:.1e}: one score must lead both."
     probe.require(slope == 0, "still-there", message)
 
 

@@ -11,10 +11,11 @@ def top_k_weights(scores, k):
 
 
 def slope_of_lookup(query, keys, values):
-    """Differentiate the output by the query, without automatic differentiation."""
+    """Return the slope of the output by the query, from the formula above."""
     weights = (keys @ query).softmax(dim=0)  # (key,)
     centered_values = values - weights @ values
     centered_keys = keys - weights @ keys
+    # With all weight on one key both differences are 0 there, and so is the slope.
     return (weights[:, None] * centered_values).T @ centered_keys  # (d_v, d_k)
 
 
@@ -34,6 +35,8 @@ WRONG_ANSWERS = [
     ("1.4", [20.0, 0.0, 0.0], "still-there"),
     ("1.4", [1000.0, 0.0, 0.0], "gone-twice"),
     ("1.4", [200.0, 0.0], "count"),
+    ("1.4", "200, 0, 0", "count"),
+    ("1.4", [500.0, 500.0, 0.0], "still-there"),
 ]
 
 RESULT = "hidden.scatter(-1, best.indices, best.values).softmax(dim=-1)"
@@ -96,16 +99,30 @@ MUTANTS = [
         "transposed",
     ),
     ("slope_of_lookup", "(keys @ query)", "(keys @ query / 2)", "value"),
+    ("slope_of_lookup", "(keys @ query)", "(keys @ query / 0.2)", "temperature"),
+    (
+        "slope_of_lookup",
+        ".T @ centered_keys",
+        ".T @ centered_keys / len(keys)",
+        "divided",
+    ),
+    (
+        "slope_of_lookup",
+        "weights[:, None] * centered_values",
+        "centered_values",
+        "no-weights",
+    ),
+    (
+        "top_k_weights",
+        RESULT,
+        "scores.masked_fill(scores < best.values[:, -1:], -torch.inf).softmax(dim=-1)",
+        "ties",
+    ),
     ("slope_of_lookup", "return (weights", "(weights", "no-return"),
 ]
 
 # Other right answers: the checks must not insist on our way of writing it.
 ACCEPT = [
-    (
-        "top_k_weights",
-        RESULT,
-        "scores.masked_fill(scores < best.values[:, -1:], -torch.inf).softmax(dim=-1)",
-    ),
     (
         "slope_of_lookup",
         "(weights[:, None] * centered_values).T @ centered_keys",
