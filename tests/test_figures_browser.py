@@ -188,19 +188,13 @@ def test_a_figure_runs_in_a_sandbox(show, page_at, tmp_path):
 
 
 @every_figure
-def test_a_figure_in_a_closed_box_draws_itself_when_the_box_opens(
-    show, page_at, tmp_path
-):
-    (tmp_path / "box.html").write_text(
-        f"<!doctype html><meta charset=utf-8>"
-        f"<details><summary>open</summary>{show().html}</details>"
+def test_a_hidden_figure_draws_itself_when_it_appears(show, page_at, tmp_path):
+    (tmp_path / "hidden.html").write_text(
+        f"<!doctype html><meta charset=utf-8><main hidden>{show().html}</main>"
     )
-    page = page_at(tmp_path / "box.html")
-    page.locator("summary").click()
-    page.wait_for_function(
-        "document.querySelector('[data-figure]').shadowRoot"
-        ".querySelector('.readout').innerText"
-    )
+    page = page_at(tmp_path / "hidden.html")
+    page.locator("main").evaluate("main => main.hidden = false")
+    page.locator(".readout", has_text=" ").wait_for()
 
 
 @every_figure

@@ -182,7 +182,7 @@ function attention(root, data, host) {
         ? `M${x(key)},${y(query) + half}l${half},${-half}m${half},0l${-cell},${cell}`
         : "";
     add(svg, "path", { class: "hatch", d: cells.map(hatch).join("") });
-    const numbers = (cell >= 32 && rows <= 12 ? cells : []).map(([query, key]) =>
+    const numbers = (cell >= 27 && rows <= 12 ? cells : []).map(([query, key]) =>
       addText(svg, x(key + 0.5), y(query + 0.5) + 4, "", "small number middle"));
     const frame = add(svg, "rect", { class: "frame" });
     listen(box, (right, down) => {
@@ -209,7 +209,8 @@ function attention(root, data, host) {
         const shade = shadeOf(...cells[i]);
         const black = isDark(host) ? shade > 0.35 : shade < 0.65;
         number.style.fill = black ? "black" : "white";
-        number.textContent = shade ? show(...cells[i]).replace("0.", ".") : "";
+        const text = show(...cells[i]).replace("0.", ".").replace(".000", "");
+        number.textContent = shade ? text : "";
       });
     };
 
@@ -275,9 +276,9 @@ function attention(root, data, host) {
     const width = host.clientWidth;
     room = Math.min(110, width / 4.2);
     const wide = (tokens) => Math.min(room, Math.max(...tokens.map(textWidth))) + 8;
-    const left = 44 + wide([...queries, names[0]]);
-    const end = 44 + wide([...keys, names[1]]);
-    const right = left + clamp(width - left - end, 50, 110);
+    const left = 40 + wide([...queries, names[0]]);
+    const end = 40 + wide([...keys, names[1]]);
+    const right = left + clamp(width - left - end, 50, 90);
     const linesWidth = rows > MOST_LINED ? 0 : right + end;
     const side = 18 + wide(queries);
     // Slanted labels lean over the right edge: the last ones need room there.

@@ -108,7 +108,8 @@ function startIn(host, data, css, figure) {
   // Keys pressed here turn no page of the book and delete no notebook cell.
   root.addEventListener("keydown", (event) => event.stopPropagation());
   add(root, "style", {}, css);
-  const body = add(root, "div", { role: "group", "aria-label": data.title || "figure" });
+  const name = data.title || "figure";
+  const body = add(root, "div", { role: "group", "aria-label": name });
   if (data.title) add(body, "b", {}, data.title);
   try {
     follow(host, figure(body, data, host));

@@ -28,7 +28,7 @@ function kernel_regression(root, data, host) {
   const points = data.points.map(([x, y]) => ({ x, y }));
   const initially = () => ({ ...data.shown, points });
   const now = { ...initially(), editing: false };
-  const cursor = { x: now.query, y: (bottom + top) / 2 };
+  const cursor = { x: low + 0.6 * span, y: (bottom + top) / 2 };
 
   const kernelAt = (distance) => KERNELS[now.kernel](distance / now.width);
 
