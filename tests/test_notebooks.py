@@ -176,6 +176,13 @@ def test_no_cell_prints_what_changes_from_run_to_run(path):
     assert named(code_cells(path), is_unstable) == []
 
 
+def test_no_cell_hides_its_result_behind_a_semicolon(path):
+    def hides(cell):  # which nbval does not honor: the result would be unexpected
+        return source_of(cell).rstrip().endswith(";")
+
+    assert named(code_cells(path), hides) == []
+
+
 def test_what_training_prints_comes_with_an_asserted_claim(path):
     sources = [source_of(cell) for cell in code_cells(path)]
     for position, cell in enumerate(code_cells(path)):
