@@ -11,7 +11,7 @@ from tutorial_lib import kernels
 from tutorial_lib.attention import nadaraya_watson
 from tutorial_lib.figures import show_attention, show_kernel_regression, show_softmax
 
-PHONE = {"viewport": {"width": 400, "height": 800}, "has_touch": True}
+PHONE = {"viewport": {"width": 400, "height": 500}, "has_touch": True}
 WORDS = ["The", "cat", "it", "sat", "down"]
 WEIGHTS = torch.softmax(2 * torch.randn(2, 3, 5, 5, generator=torch.manual_seed(1)), -1)
 X = torch.tensor([0.0, 0.5, 1.0, 1.5, 2.5, 3.0, 4.0])
@@ -444,7 +444,7 @@ KERNELS = ["gaussian", "boxcar", "epanechnikov", "triangular", "constant"]
 def test_the_browser_and_the_library_agree_on_every_kernel(kernel, shown):
     page = shown(kernel_regression())
     page.get_by_label("kernel", exact=True).select_option(kernel)
-    for query, width in ((1.2, 0.6), (1.2, 2.0), (3.7, 0.9)):
+    for query, width in ((1.2, 0.6), (1.5, 0.5), (3.7, 0.9)):
         page.get_by_label("query", exact=True).fill(str(query))
         page.get_by_label("width", exact=True).evaluate(
             "(slider, width) => { slider.step = 'any'; slider.value = Math.log(width);"
@@ -483,6 +483,16 @@ def test_a_finger_drags_the_query(shown):
     query, width = numbers(page)
     assert query > 2
     assert said(page) == library_says(query, width)
+
+
+def test_a_tap_moves_the_query_and_a_swipe_down_the_page_does_not(shown):
+    page = shown(kernel_regression(), **PHONE)
+    x, y = handle(page, QUERY)
+    touch_drag(page, (x + 100, y + 100), (x + 100, y - 100))
+    assert numbers(page) == (1.2, 0.6)
+    x, y = handle(page, QUERY)
+    page.touchscreen.tap(x + 100, y)
+    assert handle(page, QUERY)[0] == pytest.approx(x + 100, abs=2)
 
 
 def test_arrow_keys_move_query_and_width(shown):

@@ -11,6 +11,7 @@ import numpy as np
 from .figure import Figure
 from .inputs import as_array, as_text
 
+FILES = ("colours.js", "lines.js", "heatmap.js", "attention.js", "attention.css")
 MOST_TOKENS = 256
 MOST_CHARACTERS = 1_000_000
 DEFLATE_ABOVE = 16_384  # bytes; below, the result depends on nobody's zlib
@@ -60,7 +61,8 @@ def show_attention(
     }
     shown, where = weights[layer, head], _where(layers, heads, layer, head)
     return Figure(
-        ("attention",),
+        "attention",
+        FILES,
         data,
         text=_sentence(shown, data, where),
         title=title,

@@ -1,7 +1,7 @@
 // What every figure shares: how it starts, follows the page and speaks. It knows no
-// figure. Pages ship these files without comments and spaces (figure.py), so here
+// figure. Pages carry these files without comments and spaces (sources.py), so here
 // statements end in semicolons, comments fill whole lines, literals stay on one line,
-// and there are no regular expressions and no templates inside templates.
+// and there are no regular expressions, no templates inside templates, no for (;;).
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -72,11 +72,13 @@ function placeIn(node, event) {
   return [event.clientX - edge.left, event.clientY - edge.top];
 }
 
+const pen = document.createElement("canvas").getContext("2d");
+
 // A page is dark when its text is light, whichever machinery made it so. The pixel
 // turns every colour notation of CSS into red, green and blue.
 function isDark(host) {
-  const pen = document.createElement("canvas").getContext("2d");
   pen.fillStyle = getComputedStyle(host).color;
+  pen.clearRect(0, 0, 1, 1);
   pen.fillRect(0, 0, 1, 1);
   const [red, green, blue] = pen.getImageData(0, 0, 1, 1).data;
   return 0.3 * red + 0.6 * green + 0.1 * blue > 128;

@@ -45,13 +45,14 @@ PAGE = """<!doctype html>
 class Figure:
     """A figure with four faces: ``html``, ``png``, ``text`` and the pages it saves.
 
-    ``sources`` name the JavaScript and CSS files besides base; the last one holds
-    the function of that name that draws ``data``. ``text`` says in a sentence what
-    the figure shows, and ``draw`` returns the picture as a matplotlib figure.
+    ``function`` is the JavaScript function that draws ``data``, from ``files`` (.js
+    and .css, besides those named base). ``text`` says in a sentence what the figure
+    shows, and ``draw`` returns the picture as a matplotlib figure.
     """
 
-    def __init__(self, sources, data, *, text, title, draw):
-        self.sources = ("base", *sources)
+    def __init__(self, function, files, data, *, text, title, draw):
+        self.function = function
+        self.files = ("base.js", "base.css", *files)
         self.title = "" if title is None else as_text(title)
         self.text = f"{self.title} · {text}" if title else text
         self.data = {**data, "title": self.title}
@@ -60,15 +61,15 @@ class Figure:
     @functools.cached_property
     def html(self):
         """Return the live figure, self-contained, with the picture as its fallback."""
-        data, css, kind = _json(self.data), _json(self._code("css")), self.sources[-1]
-        key = hashlib.sha256((kind + data).encode()).hexdigest()[:12]
+        data, css = _json(self.data), _json(self._code(".css"))
+        key = hashlib.sha256((self.function + data).encode()).hexdigest()[:12]
         picture = base64.b64encode(self.png).decode()
         return (
             f'{UNBOX}<div data-figure="{key}" data-lm-suppress-shortcuts="true">'
             f'<img alt="{html.escape(self.text)}" style="max-width:100%" '
             f'src="data:image/png;base64,{picture}"></div>'
-            f"<script>(() => {{\n{self._code('js')}"
-            f'start("{key}", {data}, {css}, {kind});\n}})();</script>'
+            f"<script>(() => {{\n{self._code('.js')}"
+            f'start("{key}", {data}, {css}, {self.function});\n}})();</script>'
         )
 
     @functools.cached_property
@@ -99,7 +100,7 @@ class Figure:
             )
 
     def _code(self, suffix):
-        return "".join(shipped(f"{name}.{suffix}") for name in self.sources)
+        return "".join(shipped(name) for name in self.files if name.endswith(suffix))
 
     def _render(self, suffix):
         import matplotlib.style

@@ -131,10 +131,10 @@ function kernel_regression(root, data, host) {
   function curve() {
     const places = count(481).map((i) => low + (span * i) / 480);
     const estimates = places.map((x) => [x, estimateAt(x)]);
-    let pen = "M";
+    let command = "M";
     return estimates.map((point) => {
-      const piece = point[1] === null ? "" : pen + path([point]);
-      pen = piece ? "L" : "M";
+      const piece = point[1] === null ? "" : command + path([point]);
+      command = piece ? "L" : "M";
       return piece;
     }).join("");
   }
@@ -222,7 +222,7 @@ function kernel_regression(root, data, host) {
   }
 
   function listen() {
-    let [drag, last] = [];
+    let [drag, last, sure] = [];
     const moves = {
       query: (x) => setQuery(fromX(x)),
       width: (x) => setWidth(Math.abs(fromX(x) - now.query)),
@@ -232,18 +232,31 @@ function kernel_regression(root, data, host) {
         addOrRemove(x, y);
       },
     };
+    const move = (event) => {
+      if (!drag) return;
+      const [x, y] = placeIn(svg, event);
+      sure ||= Math.abs(x - last[0]) > Math.abs(y - last[1]);
+      if (sure) moves[drag](x, y);
+    };
     svg.onpointerdown = (event) => {
       const [x, y] = placeIn(svg, event);
       const { cx, cy } = parts.widthHandle;
       const away = Math.hypot(x - cx.baseVal.value, y - cy.baseVal.value);
       last = [x, y];
+      // A finger may be about to scroll the page: it moves nothing until it is sure.
+      sure = now.editing || event.pointerType !== "touch";
       if (now.editing) drag = y < floor + 9 && addOrRemove(x, y) && "points";
       else drag = away < 16 && now.kernel !== "constant" ? "width" : "query";
-      if (drag === "query") setQuery(fromX(x));
+      move(event);
       svg.setPointerCapture(event.pointerId);
     };
-    svg.onpointermove = (event) => drag && moves[drag](...placeIn(svg, event));
-    svg.onpointerup = svg.onpointercancel = () => (drag = null);
+    svg.onpointermove = move;
+    svg.onpointercancel = () => (drag = null);
+    svg.onpointerup = (event) => {
+      sure = true;
+      move(event);
+      drag = null;
+    };
   }
 
   stage.onkeydown = (event) => {

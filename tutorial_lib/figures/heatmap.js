@@ -1,0 +1,79 @@
+// The heatmap. Returns the functions that colour it and mark what a reader points at.
+
+function drawHeatmap(scene, { left, top, cell, flat, labelled }) {
+  const { queries, keys, names, cells, now, weight, show, isMasked } = scene;
+  const [wide, high] = [cell * keys.length, cell * queries.length];
+  const [x, y] = [(key) => left + cell * key, (query) => top + cell * query];
+  const box = add(scene.views, "div", { tabindex: 0, role: "application" });
+  box.ariaLabel = `heatmap, ${names[0]} by ${names[1]}, arrow keys move`;
+  const place = `left:${left}px;top:${top}px;width:${wide}px;height:${high}px`;
+  const canvas = add(box, "canvas", { style: place });
+  const svg = add(box, "svg", { width: left + wide + 2, height: top + high + 2 });
+
+  const addLabel = (token, right, down, angle, style) => {
+    const transform = `translate(${right},${down}) rotate(${angle})`;
+    return add(svg, "text", { transform, class: style }, shorten(token, scene.room));
+  };
+  addLabel(names[1], left + wide / 2, 12, 0, "name middle");
+  addLabel(names[0], 11, top + high / 2, -90, "name middle");
+  const rowLabels = (labelled ? queries : []).map((token, query) =>
+    addLabel(token, left - 6, y(query + 0.5) + 4.5, 0, "end"));
+  const [angle, shift, style] = flat
+    ? [0, 0, "middle"]
+    : [-45, 4, cell < 18 && "small"];
+  const columnLabels = (labelled ? keys : []).map((token, key) =>
+    addLabel(token, x(key + 0.5) + shift, top - 6, angle, style));
+
+  const half = cell / 2;
+  const hatch = ([query, key]) =>
+    isMasked(query, key)
+      ? `M${x(key)},${y(query) + half}l${half},${-half}m${half},0l${-cell},${cell}`
+      : "";
+  add(svg, "path", { class: "hatch", d: cells.map(hatch).join("") });
+  const numbers = (cell >= 27 && cells.length <= 144 ? cells : []).map(([query, key]) =>
+    addText(svg, x(key + 0.5), y(query + 0.5) + 4, "", "small number middle"));
+  const frame = add(svg, "rect", { class: "frame" });
+
+  scene.listen(box, (right, down) => {
+    const query = Math.floor((down - top) / cell);
+    const key = Math.floor((right - left) / cell);
+    return query in queries && key in keys ? [query, key] : [-1, -1];
+  });
+  box.onkeydown = (event) => {
+    const move = ARROWS[event.key];
+    if (event.key === "Escape") scene.point(-1, -1);
+    if (!move) return;
+    event.preventDefault();
+    const query = clamp(now.query - move[1], -1, queries.length - 1);
+    scene.point(query, clamp(now.key + move[0], -1, keys.length - 1), true);
+  };
+
+  function recolour() {
+    const row = (query) => keys.map((_, key) => weight(query, key));
+    const tops = queries.map((_, query) =>
+      now.stretched ? Math.max(0.001, ...row(query)) : 1);
+    const shadeOf = (query, key) => weight(query, key) / tops[query];
+    scene.paint(canvas, shadeOf);
+    numbers.forEach((number, i) => {
+      const shade = shadeOf(...cells[i]);
+      const black = isDark(box) ? shade > 0.35 : shade < 0.65;
+      number.style.fill = black ? "black" : "white";
+      const text = show(...cells[i]).replace("0.", ".").replace(".000", "");
+      number.textContent = shade ? text : "";
+    });
+  }
+
+  function mark() {
+    const { query, key } = now;
+    set(frame, {
+      x: x(Math.max(0, key)),
+      y: y(Math.max(0, query)),
+      width: key < 0 ? wide : cell,
+      height: query < 0 ? high : cell,
+      visibility: scene.isChosen() ? "visible" : "hidden",
+    });
+    rowLabels.forEach((label, i) => embolden(label, i === query));
+    columnLabels.forEach((label, j) => embolden(label, j === key));
+  }
+  return [recolour, mark];
+}
