@@ -36,7 +36,7 @@ def show_heatmaps(
         for i, ax in enumerate(axes.flat):
             cells = _without(weights.flatten(0, 1)[i], hidden[i], scores)
             image = ax.imshow(
-                array(cells), cmap=colours, vmin=lowest, vmax=limit, aspect="auto"
+                array(cells), cmap=colours, vmin=lowest, vmax=limit, aspect="equal"
             )
             _hatch(ax, hidden[i])
             _write_numbers(ax, cells, limit)
@@ -105,6 +105,7 @@ def _hatch(ax, hidden):
 
 def _label_cells(ax, query_labels, key_labels):
     ax.spines[:].set_visible(False)
+    ax.locator_params(integer=True, nbins=6)
     if query_labels is not None:
         ax.set_yticks(range(len(query_labels)), query_labels)
     if key_labels is not None:

@@ -35,7 +35,7 @@ def open_panels(rows, columns, *, size, sharey=False):
             figsize=(size[0] * columns, size[1] * rows),
             sharey=sharey,
             squeeze=False,
-            layout="constrained",
+            layout="compressed",
         )
         yield fig, axes
     plt.close(fig)  # so that a notebook shows the figure once, where it is returned
