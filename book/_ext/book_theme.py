@@ -7,6 +7,8 @@ text. Questions to the reader are marked, so that the style can set them off.
 It does not know what a chapter is about.
 """
 
+from pathlib import Path
+
 from docutils import nodes
 
 
@@ -16,6 +18,7 @@ def setup(app):
     app.connect("doctree-read", mark_predictions)
     app.connect("env-check-consistency", forget_heading_numbers)
     app.connect("html-page-context", mend_page)
+    app.connect("build-finished", color_without_script)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -28,6 +31,16 @@ def set_theme_options(app, config):
         options.update(use_repository_button=True, use_issues_button=True)
     else:
         options.update(launch_buttons={})
+
+
+def color_without_script(app, error):
+    """Give pages the light colors from the start; a script may then choose others."""
+    if error is None and app.builder.format == "html":
+        for page in Path(app.outdir).rglob("*.html"):
+            text = page.read_text(encoding="utf-8")
+            chosen = text.replace(' data-theme="auto">', ' data-theme="light">', 1)
+            if chosen != text:
+                page.write_text(chosen, encoding="utf-8")
 
 
 def mark_predictions(app, doctree):
