@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from tutorial_lib.figures import show_attention, show_kernel_regression, show_softmax
-from tutorial_lib.figures.attention import DEFLATE_ABOVE, pack
 from tutorial_lib.figures.sources import HERE, shipped
+from tutorial_lib.figures.weights import DEFLATE_ABOVE, pack
 
 HOSTILE = "</script><!-- \u2028 <img src=x onerror=alert(1)> $x^2$ & \"'"
 WORDS = ["I", "love", "cats"]
@@ -388,7 +388,9 @@ def test_the_sources_keep_to_the_rules_that_make_squeezing_safe(name):
     lines = (HERE / name).read_text(encoding="utf-8").splitlines()
     code = [line for line in lines if not line.lstrip().startswith("//")]
     assert not [line for line in code if "//" in line.replace("http://", "")]
-    assert not [line for line in code if "/*" in line or re.search(r"for \([^)]*;", line)]
+    assert not [
+        line for line in code if "/*" in line or re.search(r"for \([^)]*;", line)
+    ]
     assert not [line for line in code if line.count("`") % 2 or line.count('"') % 2]
     assert not [line for line in code if re.search(r"[(,=] /\S", line)]
     assert not [line for line in code if re.search(r"\$\{[^}`]*`", line)]

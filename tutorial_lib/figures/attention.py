@@ -3,18 +3,21 @@
 This module knows no model: weights and tokens go in.
 """
 
-import base64
-import zlib
-
 import numpy as np
 
 from .figure import Figure
-from .inputs import as_array, as_text
+from .inputs import as_text
+from .weights import (
+    as_data,
+    as_layers,
+    as_mask,
+    check_tokens,
+    check_weights,
+    choose,
+    with_mean,
+)
 
 FILES = ("colours.js", "lines.js", "heatmap.js", "attention.js", "attention.css")
-MOST_TOKENS = 256
-MOST_CHARACTERS = 1_000_000
-DEFLATE_ABOVE = 16_384  # bytes; below, the result depends on nobody's zlib
 
 
 def show_attention(
@@ -38,142 +41,55 @@ def show_attention(
     lines up to 64 tokens. Raises ValueError for scores, NaN, tokens that do not fit
     the weights, and more than 256 tokens or 1 MB.
     """
-    weights = _as_layers(weights)
     queries = [as_text(token) for token in query_tokens]
     keys = queries if key_tokens is None else [as_text(token) for token in key_tokens]
-    _check_tokens(weights, queries, keys)
-    _check_weights(weights)
-    layers, heads, *shape = weights.shape
-    layer = _choice(layer, layers, "layer")
-    head = heads if head == "mean" and heads > 1 else _choice(head, heads, "head")
-    if heads > 1:  # the mean over the heads is shown like one head more
-        weights = np.concatenate([weights, weights.mean(1, keepdims=True)], axis=1)
-    mask = None if mask is None else _as_mask(mask, shape)
-    data = {
-        "queries": queries,
-        "keys": keys,
-        "names": [as_text(name) for name in names],
-        "layers": layers,
-        "heads": heads,
-        "shown": {"layer": layer, "head": head},
-        "mask": None if mask is None else "".join("01"[int(may)] for may in mask.flat),
-        **pack(weights),
-    }
-    shown, where = weights[layer, head], _where(layers, heads, layer, head)
+    weights = as_layers(weights)
+    check_tokens(weights, queries, keys)
+    check_weights(weights)
+    shown = choose(weights, layer, head)
+    mask = None if mask is None else as_mask(mask, weights.shape[-2:])
+    names = [as_text(name) for name in names]
+    data = {"queries": queries, "keys": keys, "names": names, "shown": shown}
+    data |= as_data(weights, mask)
+    first = with_mean(weights)[shown["layer"], shown["head"]]
     return Figure(
         "attention",
         FILES,
         data,
-        text=_sentence(shown, data, where),
+        text=_sentence(first, data),
         title=title,
-        draw=lambda: _draw(shown, data, where, mask),
+        draw=lambda: _draw(first, data, mask),
     )
 
 
-def pack(weights):
-    """Return the weights as base64 of 16-bit integers, deflated where they are many.
-
-    An integer is 0 for a weight of exactly 0, else 1 + the weight in thousandths: the
-    figure tells 0 from very small, and thousandths agree between machines.
-    """
-    codes = np.where(weights == 0, 0, 1 + np.round(1000 * weights)).astype("<u2")
-    raw = codes.tobytes()
-    deflated = len(raw) > DEFLATE_ABOVE
-    packed = base64.b64encode(zlib.compress(raw, 9) if deflated else raw).decode()
-    if len(packed) > MOST_CHARACTERS:
-        raise ValueError(
-            f"{weights.size:,} weights make a cell of {len(packed) / 1e6:.1f} MB, more "
-            "than 1: pass fewer layers, heads or tokens, e.g. weights[:2]"
-        )
-    return {"packed": packed, "deflated": deflated}
-
-
-def _as_layers(weights):
-    """Return a (layer, head, query, key) array."""
-    if isinstance(weights, (list, tuple)) and np.ndim(weights[0]) > 2:
-        return np.concatenate([_as_layers(layer) for layer in weights])
-    weights = as_array(weights, "weights")
-    if not 2 <= weights.ndim <= 4 or weights.size == 0:
-        raise ValueError(
-            "weights must be (query, key), (head, query, key) or "
-            f"(layer, head, query, key), got {weights.shape}"
-        )
-    return weights.reshape((1,) * (4 - weights.ndim) + weights.shape)
-
-
-def _check_tokens(weights, queries, keys):
-    *_, rows, columns = weights.shape
-    if (rows, columns) != (len(queries), len(keys)):
-        raise ValueError(
-            f"weights are {rows} queries × {columns} keys, but there are "
-            f"{len(queries)} query tokens and {len(keys)} key tokens"
-        )
-    if max(rows, columns) > MOST_TOKENS:
-        raise ValueError(
-            f"{max(rows, columns)} tokens are more than the {MOST_TOKENS} a reader can "
-            "tell apart: pass a part, e.g. weights[..., :64, :64] and tokens[:64]"
-        )
-
-
-def _check_weights(weights):
-    if weights.min() < 0 or weights.max() > 1 + 1e-3:
-        raise ValueError(
-            f"weights must lie between 0 and 1, got {weights.min():.3g} to "
-            f"{weights.max():.3g}: pass the output of the softmax, not the scores"
-        )
-    if weights.sum(-1).max() > 1.02:  # bfloat16 sums to 1 within 0.01
-        raise ValueError(
-            f"a query's weights sum to {weights.sum(-1).max():.3g}, not 1: rows are "
-            "queries, columns are keys, and the softmax runs over the keys (dim=-1)"
-        )
-
-
-def _choice(number, length, name):
-    if number not in range(length):
-        raise ValueError(f"{name} {number!r} does not exist: choose 0 to {length - 1}")
-    return int(number)
-
-
-def _as_mask(mask, shape):
-    mask = np.asarray(mask.detach().cpu() if hasattr(mask, "detach") else mask)
-    if mask.dtype != bool:
-        raise ValueError(f"mask must be boolean, True = may look, got {mask.dtype}")
-    try:
-        return np.broadcast_to(mask, shape)
-    except ValueError:
-        raise ValueError(
-            f"mask {mask.shape} must broadcast to (query, key) {tuple(shape)}: pass "
-            "that of one sentence, without batch and head"
-        ) from None
-
-
-def _where(layers, heads, layer, head):
-    parts = [f"layer {layer}"] if layers > 1 else []
-    if heads > 1:
-        parts.append("mean over the heads" if head == heads else f"head {head}")
+def _where(data):
+    layers, heads, shown = data["layers"], data["heads"], data["shown"]
+    head = "mean over the heads" if shown["head"] == heads else f"head {shown['head']}"
+    parts = [f"layer {shown['layer']}"] * (layers > 1) + [head] * (heads > 1)
     return ", ".join(parts)
 
 
-def _sentence(shown, data, where):
+def _sentence(weights, data):
+    where = _where(data)
     queries, keys, names = data["queries"], data["keys"], data["names"]
-    query, key = np.unravel_index(shown.argmax(), shown.shape)
+    query, key = np.unravel_index(weights.argmax(), weights.shape)
     return (
         f"Attention weights of {len(queries)} {names[0]} tokens over {len(keys)} "
         f"{names[1]} tokens{where and f' ({where})'}. The largest, "
-        f"{shown[query, key]:.3f}, is that of {names[0]} «{queries[query]}» for "
+        f"{weights[query, key]:.3f}, is that of {names[0]} «{queries[query]}» for "
         f"{names[1]} «{keys[key]}»."
     )
 
 
-def _draw(shown, data, where, mask):
+def _draw(weights, data, mask):
     from matplotlib.figure import Figure as Canvas
 
-    rows, columns = shown.shape
+    rows, columns = weights.shape
     cell = min(0.42, 8 / max(rows, columns))
     size = 2.4 + columns * cell, 1.6 + rows * cell
     fig = Canvas(figsize=size, layout="constrained")
     ax = fig.subplots()
-    image = ax.imshow(shown, cmap="Blues", vmin=0, vmax=1)
+    image = ax.imshow(weights, cmap="Blues", vmin=0, vmax=1)
     _hatch(ax, mask)
     labelled = slice(None) if cell >= 0.2 else slice(0)
     plain = {"parse_math": False}
@@ -186,6 +102,7 @@ def _draw(shown, data, where, mask):
     ax.set_xlabel(_short(data["names"])[1], **plain)
     ax.set_ylabel(_short(data["names"])[0], **plain)
     ax.spines[:].set_visible(False)
+    where = _where(data)
     fig.colorbar(image, ax=ax, label=f"weight ({where})" if where else "weight")
     return fig
 

@@ -35,21 +35,16 @@ def show_softmax(scores, *, labels=None, temperature=1.0, d_k=64, title=None):
     if len(labels) != len(scores):
         raise ValueError(f"{len(scores)} scores need as many labels, got {len(labels)}")
     temperature = as_positive(temperature, "temperature")
-    d_k = int(as_positive(d_k, "d_k"))
-    scores = rounded(scores)
-    data = {
-        "scores": scores,
-        "labels": labels,
-        "shown": {"temperature": temperature, "d_k": d_k},
-    }
-    weights = softmax(np.array(scores) / temperature)
+    shown = {"temperature": temperature, "d_k": int(as_positive(d_k, "d_k"))}
+    data = {"scores": rounded(scores), "labels": labels, "shown": shown}
+    weights = softmax(scores / temperature)
     return Figure(
         "softmax",
         FILES,
         data,
         text=_sentence(weights, labels, temperature),
         title=title,
-        draw=lambda: _draw(scores, weights, labels),
+        draw=lambda: _draw(data["scores"], weights, labels),
     )
 
 
