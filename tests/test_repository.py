@@ -29,6 +29,10 @@ TOP_LEVEL = {
     "tutorial_lib",
 }
 MODULES = sorted((ROOT / "tutorial_lib").rglob("*.py"))
+CITATION = re.compile(  # Vaswani et al. (2017); Graves, Wayne and Danihelka, 2014
+    r"(?<!and )(?<!, )\b([A-Z][a-z]+)(?: et al\.|(?:, [A-Z][a-z]+)* and [A-Z][a-z]+)?"
+    r"(?:, | \()((?:19|20)\d\d)\b"
+)
 FUNCTIONS = (ast.AsyncFunctionDef, ast.FunctionDef)
 
 
@@ -124,6 +128,15 @@ def test_functions_have_at_most_25_lines_of_code(path):
         if isinstance(node, FUNCTIONS)
     }
     assert {name: lines for name, lines in long.items() if lines > 25} == {}
+
+
+def test_every_work_that_is_cited_is_in_the_bibliography():
+    entries = (ROOT / "book" / "references.bib").read_text()
+    keys = set(re.findall(r"^@\w+\{(\w+),$", entries, re.MULTILINE))
+    texts = [path.read_text() for path in [*MODULES, *ROOT.glob("notebooks/*.ipynb")]]
+    cited = re.findall(CITATION, "\n".join(texts))
+    assert len(cited) >= 5
+    assert {f"{author}{year}".lower() for author, year in cited} - keys == set()
 
 
 def test_the_library_page_shows_every_module_but_the_exercises():
