@@ -193,6 +193,8 @@ def test_a_page_has_no_barriers(page_file, theme, page_at, barriers):
 def test_without_javascript_the_text_and_the_pictures_are_there(page_file, page_at):
     page = page_at(page_file, java_script_enabled=False)
     assert page.locator("article h1").is_visible()
+    has_formulas = page.locator("article .math").count() > 0
+    assert page.locator("p.no-script").count() == has_formulas
     for picture in page.locator("article img").all():
         assert picture.is_visible()
         assert picture.bounding_box()["width"] > 50

@@ -11,6 +11,11 @@ from pathlib import Path
 
 from docutils import nodes
 
+WITHOUT_SCRIPT = (
+    '<noscript><p class="no-script">Without JavaScript, formulas appear as they are '
+    "typed, in TeX, and figures stand still.</p></noscript>"
+)
+
 
 def setup(app):
     """Connect the functions below to the build."""
@@ -65,9 +70,14 @@ def mend_page(app, pagename, templatename, context, doctree):
     """Mend what the theme and docutils write into a page.
 
     The first page gets a title besides the book's, which its heading repeats. The
-    bibliography loses the roles of a list whose entries are not list items.
+    bibliography loses the roles of a list whose entries are not list items. A page with
+    formulas tells those who read it without JavaScript what they see.
     """
+    body = context.get("body", "")
+    for role in (' role="list"', ' role="doc-biblioentry"'):
+        body = body.replace(role, "")
+    if 'class="math' in body:
+        body = body.replace("</h1>", "</h1>" + WITHOUT_SCRIPT, 1)
+    context["body"] = body
     if pagename == app.config.root_doc:
         context["title"] = "An interactive book"
-    for role in (' role="list"', ' role="doc-biblioentry"'):
-        context["body"] = context.get("body", "").replace(role, "")
