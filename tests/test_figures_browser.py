@@ -655,6 +655,24 @@ def test_without_division_the_dot_products_enter_the_softmax(shown):
     assert weights_shown(page) == as_shown(SCORES.softmax(0))
 
 
+def test_without_d_k_there_is_nothing_to_divide_by(shown):
+    page = shown(softmax(d_k=None))
+    assert page.get_by_label("divide by √d_k").count() == 0
+    assert page.get_by_label("d_k", exact=True).count() == 0
+    assert weights_shown(page) == as_shown(SCORES.softmax(0))
+    assert page.locator("p").first.inner_text().endswith("input = score / T")
+
+
+def test_an_arrow_key_moves_a_score_from_where_it_stands(shown):
+    page = shown(show_softmax([0.7303, 0.1], labels=["cat", "dog"]))
+    before = weights_shown(page)
+    page.get_by_label("score of cat").focus()
+    press(page, "ArrowRight")
+    assert weights_shown(page) != before
+    press(page, "ArrowLeft")
+    assert weights_shown(page) == before
+
+
 def test_reset_brings_the_first_scores_back(shown):
     page = shown(softmax(temperature=2.0))
     before = weights_shown(page)

@@ -13,9 +13,12 @@ function softmax(root, data) {
   const powers = { min: -2, max: 2, step: 0.02 };
   const temperature = addSlider(bar, "temperature T", powers, (power) =>
     change({ temperature: Number(showTemperature(10 ** power)) }));
+  const scales = now.d_k !== null;
   const sizes = { min: 0, max: 10, step: 1 };
-  const size = addSlider(bar, "d_k", sizes, (power) => change({ d_k: 2 ** power }));
-  const divide = addCheckbox(bar, "divide by √d_k", (divided) => change({ divided }));
+  const size = scales &&
+    addSlider(bar, "d_k", sizes, (power) => change({ d_k: 2 ** power }));
+  const divide = scales &&
+    addCheckbox(bar, "divide by √d_k", (divided) => change({ divided }));
   addButton(bar, "reset", () => change(initially()));
 
   // ---- one row a key
@@ -27,7 +30,8 @@ function softmax(root, data) {
     add(table, "span", { class: "label", title: label }, label);
     const track = add(table, "span", { class: "track" });
     const score = add(add(track, "span", { class: "bed" }), "span");
-    const range = { min: -limit, max: limit, step: 0.05 };
+    // With a step, the first key pressed would move every score to its grid.
+    const range = { min: -limit, max: limit, step: "any" };
     const slider = add(track, "input", { type: "range", ...range });
     slider.ariaLabel = `score of ${label}`;
     slider.oninput = () => {
@@ -56,8 +60,10 @@ function softmax(root, data) {
     const logits = now.scores.map((score) => score * factor);
     const weights = weightsOf(logits);
     temperature.show(Math.log10(now.temperature), showTemperature(now.temperature));
-    size.show(Math.log2(now.d_k), now.d_k);
-    divide.checked = now.divided;
+    if (scales) {
+      size.show(Math.log2(now.d_k), now.d_k);
+      divide.checked = now.divided;
+    }
     rows.forEach((row, i) => showRow(row, now.scores[i], logits[i], weights[i]));
     formula.textContent = explanation();
     say(sentence(weights));
@@ -76,6 +82,7 @@ function softmax(root, data) {
 
   function explanation() {
     const { d_k } = now;
+    if (!scales) return "weight = softmax(input), input = score / T";
     const spread = Math.sqrt(d_k).toFixed(1);
     const lines = now.divided
       ? ["weight = softmax(input), input = q·k / √d_k / T = score / T. Divided by",

@@ -18,11 +18,11 @@ def show_softmax(scores, *, labels=None, temperature=1.0, d_k=64, title=None):
     """Show how scores become weights, and what temperature and d_k do to them.
 
     ``scores`` are (key,), q·k/√d_k for one query; ``labels`` name the keys. Unscaled,
-    the scores are multiplied by √``d_k`` as the dot products are; ``temperature``
-    divides what enters the softmax. Entropy is in nats, and its exponential an
-    effective number of keys; the largest gradient is the largest diagonal entry of the
-    softmax's Jacobian, w(1 - w). Raises ValueError for scores that are not a vector of
-    2 to 40 numbers, or labels that do not fit.
+    the scores are multiplied by √``d_k`` as the dot products are; with ``d_k=None``
+    they are just scores. ``temperature`` divides what enters the softmax. Entropy is in
+    nats, and its exponential an effective number of keys; the largest gradient is the
+    largest diagonal entry of the softmax's Jacobian, w(1 - w). Raises ValueError for
+    scores that are not a vector of 2 to 40 numbers, or labels that do not fit.
     """
     scores = as_array(scores, "scores")
     if scores.ndim != 1 or not 2 <= len(scores) <= MOST_SCORES:
@@ -35,7 +35,8 @@ def show_softmax(scores, *, labels=None, temperature=1.0, d_k=64, title=None):
     if len(labels) != len(scores):
         raise ValueError(f"{len(scores)} scores need as many labels, got {len(labels)}")
     temperature = as_positive(temperature, "temperature")
-    shown = {"temperature": temperature, "d_k": int(as_positive(d_k, "d_k"))}
+    d_k = None if d_k is None else int(as_positive(d_k, "d_k"))
+    shown = {"temperature": temperature, "d_k": d_k}
     data = {"scores": rounded(scores), "labels": labels, "shown": shown}
     weights = softmax(scores / temperature)
     return Figure(
