@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tutorial_lib.execution import execute, fingerprint, normalise
+from tutorial_lib.execution import execute, fingerprint, normalize
 from tutorial_lib.sync import read_notebook, write_notebook
 
 pytest.importorskip("nbclient")
@@ -92,7 +92,7 @@ def test_only_the_metadata_that_the_book_uses_is_stored():
         "jupyter": {"source_hidden": True, "was_scrolled": True},
         "tags": ["hide-input"],
     }
-    stored = normalise(content)
+    stored = normalize(content)
     assert stored["metadata"]["language_info"]["pygments_lexer"] == "ipython3"
     assert set(stored["metadata"]) == {"kernelspec", "language_info"}
     assert stored["cells"][0]["metadata"] == {

@@ -96,6 +96,11 @@ def test_private_names_may_repeat(root):
     assert "_private" not in library_definitions(root / "tutorial_lib")
 
 
+def test_the_names_of_the_tools_stay_free_for_chapters(root):
+    shutil.copy(BOOK / "tutorial_lib" / "execution.py", root / "tutorial_lib")
+    assert "run" not in library_definitions(root / "tutorial_lib")
+
+
 def test_mirroring_replaces_definitions_and_leaves_the_rest_of_the_cell():
     source = (
         "a = 1\n\n\n@old\ndef f(x):\n    return 0\n\n\ndef g():\n    pass\n\n\nf(a)"

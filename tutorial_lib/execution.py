@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from tutorial_lib.sync import read_notebook, write_notebook
+from tutorial_lib.sync import TOOLS, read_notebook, write_notebook
 
 CELL_TIMEOUT = 300  # seconds
 NOTEBOOK_METADATA = {
@@ -53,7 +53,7 @@ def _execute_one(root, path):
     if failure is not None:
         print(f"{path.name}: {failure}", file=sys.stderr, flush=True)
         return False
-    write_notebook(path, normalise(notebook))
+    write_notebook(path, normalize(notebook))
     stamp = _stamp(root, path)
     stamp.parent.mkdir(parents=True, exist_ok=True)
     stamp.write_text(code, encoding="utf-8")
@@ -87,7 +87,7 @@ def run(path):
     return json.loads(nbformat.writes(notebook)), failure
 
 
-def normalise(notebook):
+def normalize(notebook):
     """Keep only the metadata that the book uses; change the notebook in place."""
     notebook["metadata"] = NOTEBOOK_METADATA
     notebook["nbformat"], notebook["nbformat_minor"] = 4, 5
@@ -110,7 +110,7 @@ def fingerprint(root, path):
     """
     digest = hashlib.sha256()
     for source in sorted((root / "tutorial_lib").rglob("*.*")):
-        if source.suffix in {".css", ".js", ".py"}:
+        if source.suffix in {".css", ".js", ".py"} and source.name not in TOOLS:
             digest.update(source.read_bytes())
     digest.update((root / "requirements.txt").read_bytes())
     for cell in read_notebook(path)["cells"]:

@@ -14,6 +14,8 @@ from pathlib import Path
 
 from tutorial_lib.repository import read_address
 
+# What keeps the book together is no part of what it teaches: its names stay free.
+TOOLS = {"__main__.py", "execution.py", "repository.py", "sync.py"}
 DEFINITIONS = (ast.AsyncFunctionDef, ast.ClassDef, ast.FunctionDef)
 MAGIC = re.compile(r"^(\s*)[%!].*$", re.MULTILINE)
 
@@ -42,7 +44,7 @@ def sync(root, *, check=False):
     drifted = []
     for path in sorted(Path(root).glob("notebooks/*.ipynb")):
         notebook = read_notebook(path)
-        changes = synchronise(notebook, library, colab)
+        changes = synchronize(notebook, library, colab)
         drifted += [f"{path.name}, {change}" for change in changes]
         if changes and not check:
             write_notebook(path, notebook)
@@ -52,11 +54,11 @@ def sync(root, *, check=False):
 def library_definitions(folder):
     """Return the text of every public definition in the modules of ``folder``.
 
-    The result maps names to source text without a final newline. Raises ValueError
-    if a name is defined twice.
+    The result maps names to source text without a final newline. The tools are left
+    out. Raises ValueError if a name is defined twice.
     """
     found, home = {}, {}
-    for path in sorted(folder.glob("*.py")):
+    for path in sorted(set(folder.glob("*.py")) - {folder / name for name in TOOLS}):
         text = path.read_text(encoding="utf-8")
         for name, first, last in definitions(text):
             if name in found:
@@ -103,7 +105,7 @@ def mirror(source, library):
     return "\n".join(lines), changed
 
 
-def synchronise(notebook, library, colab):
+def synchronize(notebook, library, colab):
     """Mirror the library into one notebook, in place, and set its Colab cell.
 
     Returns ``cell <id>: <what differed>`` for each cell that changed.
