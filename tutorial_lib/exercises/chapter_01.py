@@ -38,6 +38,12 @@ for code, message, wrong in [
     difference.misconception(code, message)(lambda wrong=wrong: wrong)
 
 
+@difference.step("the difference of the two scores")
+def _(probe):
+    probe()
+    probe.same()
+
+
 top = Exercise(
     "1.2",
     "Only the best k",
