@@ -9,7 +9,8 @@ import torch
 
 from tutorial_lib.kernels import boxcar, epanechnikov, gaussian
 
-from .chapter_02_mistakes import LEFT_OUT, SPHERE, VOTES, WINDOW
+from .chapter_02_mistakes import VOTES, WINDOW
+from .chapter_02_width_mistakes import LEFT_OUT, SPHERE
 from .exercise import Exercise
 
 window = Exercise(
@@ -43,16 +44,19 @@ for code, message, answer in WINDOW:
     window.misconception(code, message)(answer)
 
 
+@window.step("every row sums to 1 where a key is near")
+def _(probe):
+    # As many queries as keys, so that a lost axis gives numbers and no error.
+    queries = torch.tensor([0.4, 1.1, 2.3, 2.9])
+    weights = probe(queries, torch.tensor([0.0, 0.5, 1.2, 2.6]), 0.75)
+    probe.shape(weights, query=4, key=4)
+    probe.sums_to_one(weights)
+
+
 @window.step("one weight for each query and key")
 def _(probe):
     weights = probe(torch.tensor([0.4, 1.1, 2.3]), torch.linspace(0, 3, 7), 0.8)
     probe.shape(weights, query=3, key=7)
-
-
-@window.step("every row sums to 1 where a key is near")
-def _(probe):
-    keys = torch.rand(30)
-    probe.sums_to_one(probe(keys[:20], keys, 0.1))
 
 
 @window.step("near keys share the attention equally")
@@ -127,7 +131,25 @@ def _(probe):
 
 @votes.step("the probabilities of every query sum to 1")
 def _(probe):
-    probe.sums_to_one(probe(*labeled_points(), classes=4, kernel=gaussian(0.7)))
+    output = probe(*labeled_points(), classes=4, kernel=gaussian(0.7))
+    probe.sums_to_one(output)
+    message = (
+        "Every probability is 0 or 1: you say which class won, and hide how sure "
+        "that is. Return the probabilities themselves, without `argmax`."
+    )
+    probe.require(not ((output == 0) | (output == 1)).all(), "winner", message)
+
+
+@votes.step("the kernel you are given decides")
+def _(probe):
+    points = labeled_points()
+    narrow = probe(*points, classes=4, kernel=gaussian(0.5))
+    wide = probe(*points, classes=4, kernel=gaussian(1.5))
+    message = (
+        "Two kernels give the same answer: use the argument `kernel`, not a kernel "
+        "that you chose yourself."
+    )
+    probe.require(not probe.close(narrow, wide), "fixed-kernel", message)
 
 
 @votes.step("near keys have more to say")
@@ -175,6 +197,17 @@ for code, message, answer in LEFT_OUT:
     left_out.misconception(code, message)(answer)
 
 
+@left_out.step("the kernel you are given decides")
+def _(probe):
+    data = torch.rand(9), torch.randn(9)
+    narrow, wide = probe(*data, gaussian(0.2)), probe(*data, gaussian(0.5))
+    message = (
+        "Two kernels give the same error: use the argument `kernel`, not a kernel "
+        "that you chose yourself."
+    )
+    probe.require(not probe.close(narrow, wide), "fixed-kernel", message)
+
+
 @left_out.step("three keys predict each other")
 def _(probe):
     probe(torch.tensor([0.0, 1.0, 2.0]), torch.tensor([1.0, 4.0, 10.0]), boxcar(9.0))
@@ -211,9 +244,9 @@ sphere = Exercise(
     "Predict: dot products on the unit sphere",
     tolerance=1e-2,
     hints=[
-        "For vectors of length 1, ‖q - k‖² = ‖q‖² - 2 qᵀk + ‖k‖² = 2 - 2 qᵀk.",
-        "The score of the Gaussian kernel is -‖q - k‖² / 2w². Which part of it depends "
-        "on the key?",
+        "For vectors of length 1, ‖q - k‖² = ‖q‖² - 2 q · k + ‖k‖² = 2 - 2 q · k.",
+        "The score of the Gaussian kernel is -‖q - k‖² / (2σ²). Which part of it "
+        "depends on the key?",
     ],
 )
 

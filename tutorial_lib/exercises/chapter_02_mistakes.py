@@ -1,4 +1,4 @@
-"""Known wrong answers of chapter 2, as (code, message, answer).
+"""Known wrong answers of Exercises 2.1 and 2.2, as (code, message, answer).
 
 This module does not know the right answers.
 """
@@ -40,7 +40,29 @@ def _strict(queries, keys, width):
     return near / near.sum(dim=-1, keepdim=True).clamp(min=1)
 
 
+def _lost_axis(queries, keys, width):
+    near = _near(queries, keys, width)
+    return near / near.sum(dim=-1).clamp(min=1)
+
+
+def _pair_by_pair(queries, keys, width):
+    near = ((queries - keys).abs() <= width).float()
+    return near / near.sum(dim=-1, keepdim=True).clamp(min=1)
+
+
 WINDOW = [
+    (
+        "keepdim",
+        "Without their last axis, the sums of the rows are laid along the columns, and "
+        "entries are divided by the sums of other rows: give `sum` `keepdim=True`.",
+        _lost_axis,
+    ),
+    (
+        "pair-by-pair",
+        "`queries - keys` compares query 0 with key 0 only, query 1 with key 1, and "
+        "so on. `queries[:, None] - keys` compares each with each: (query, key).",
+        _pair_by_pair,
+    ),
     (
         "zero-by-zero",
         "A query with nobody near gets NaN: its zeros are divided by a sum of 0. Make "
@@ -113,7 +135,38 @@ def _shared_over_queries(queries, keys, labels, *, classes, kernel):
     return similarities / similarities.sum(dim=0) @ torch.eye(classes)[labels]
 
 
+def _probabilities(queries, keys, labels, *, classes, kernel):
+    weights = _weights(queries, keys, labels, classes=classes, kernel=kernel)
+    return weights @ torch.eye(classes)[labels]
+
+
+def _weights(queries, keys, labels, *, classes, kernel):
+    similarities = kernel(torch.cdist(queries, keys))
+    return similarities / similarities.sum(dim=-1, keepdim=True).clamp(min=1e-9)
+
+
 VOTES = [
+    (
+        "both",
+        "You return both results of `nadaraya_watson`, the outputs and the weights. "
+        "Keep the first: `outputs, _ = nadaraya_watson(…)`.",
+        lambda *points, **how: (
+            _probabilities(*points, **how),
+            _weights(*points, **how),
+        ),
+    ),
+    (
+        "weights",
+        "These are the weights, one for each key. The probabilities are their sums "
+        "over the keys of each class: the OUTPUTS for one-hot values.",
+        _weights,
+    ),
+    (
+        "softmax-on-top",
+        "You put a softmax on top of probabilities, which flattens them. They already "
+        "sum to 1: return them as they are.",
+        lambda *points, **how: _probabilities(*points, **how).softmax(dim=-1),
+    ),
     (
         "zero-by-zero",
         "A query with nobody near gets NaN: its votes are divided by a sum of 0. Make "
@@ -161,111 +214,5 @@ VOTES = [
         "You divide by sums over the queries. The weights of one query must sum to 1 "
         "over the KEYS: sum over the last axis.",
         _shared_over_queries,
-    ),
-]
-
-
-def _errors(keys, values, kernel):
-    """Return the error at each key, predicted by the others."""
-    similarities = kernel(keys[:, None] - keys).masked_fill(torch.eye(len(keys)) > 0, 0)
-    total = similarities.sum(dim=-1)
-    return similarities @ values / total.where(total > 0, 1) - values
-
-
-def _sees_itself(keys, values, kernel):
-    similarities = kernel(keys[:, None] - keys)
-    errors = similarities @ values / similarities.sum(dim=-1) - values
-    return errors.square().mean()
-
-
-def _masked_after(keys, values, kernel):
-    similarities = kernel(keys[:, None] - keys)
-    weights = similarities / similarities.sum(dim=-1, keepdim=True)
-    weights = weights * (1 - torch.eye(len(keys)))
-    return (weights @ values - values).square().mean()
-
-
-def _softmax_of_similarities(keys, values, kernel):
-    scores = kernel(keys[:, None] - keys)
-    scores = scores.masked_fill(torch.eye(len(keys)) > 0, -torch.inf)
-    return (scores.softmax(dim=-1) @ values - values).square().mean()
-
-
-def _lonely_by_zero(keys, values, kernel):
-    similarities = kernel(keys[:, None] - keys) * (1 - torch.eye(len(keys)))
-    errors = similarities @ values / similarities.sum(dim=-1) - values
-    return errors.square().mean()
-
-
-LEFT_OUT = [
-    (
-        "sees-itself",
-        "Every key also looks at itself, so this is the error on the readings, which "
-        "the narrowest kernel always wins. Set the diagonal of the similarities to 0.",
-        _sees_itself,
-    ),
-    (
-        "masked-after",
-        "You remove the diagonal AFTER dividing by the row sums, so the weights of the "
-        "others sum to less than 1. Remove it first, then divide.",
-        _masked_after,
-    ),
-    (
-        "softmax",
-        "You take a softmax of similarities. A kernel's similarities are not scores: "
-        "set the diagonal to 0 and divide each row by its sum.",
-        _softmax_of_similarities,
-    ),
-    (
-        "sum",
-        "This is the SUM of the squared errors: return their mean.",
-        lambda *data: _errors(*data).square().sum(),
-    ),
-    (
-        "root",
-        "This is the root of the mean squared error: return the mean itself.",
-        lambda *data: _errors(*data).square().mean().sqrt(),
-    ),
-    (
-        "absolute",
-        "This is the mean of the absolute errors: square them first.",
-        lambda *data: _errors(*data).abs().mean(),
-    ),
-    (
-        "each-key",
-        "These are the squared errors, one for each key: return their mean.",
-        lambda *data: _errors(*data).square(),
-    ),
-    (
-        "zero-by-zero",
-        "The error is NaN: a key with no other key within reach divides by a sum of "
-        "0. Make sure that the number you divide by is never 0.",
-        _lonely_by_zero,
-    ),
-]
-
-SPHERE = [
-    ("one-power", "4 is 1 / w: the kernel divides by the SQUARE of the width.", 4.0),
-    (
-        "lost-two",
-        "8 is 1 / 2w². Write out ‖q - k‖² once more: qᵀk comes with a factor of 2, "
-        "which cancels the 2 in 2w².",
-        8.0,
-    ),
-    (
-        "lost-half",
-        "32 is 2 / w². The factor of 2 is right, but the Gaussian divides by 2w².",
-        32.0,
-    ),
-    (
-        "sign",
-        "The sign is turned around: a larger dot product is a smaller distance, so "
-        "the score must grow with it.",
-        -16.0,
-    ),
-    (
-        "inverse",
-        "This is w². A narrower kernel is sharper, so c must grow as w shrinks.",
-        0.0625,
     ),
 ]

@@ -30,8 +30,8 @@ def leave_one_out_error(keys, values, kernel):
 
 
 ANSWERS = {
-    # -‖q - k‖² / 2w² = -(2 - 2 qᵀk) / 2w² = qᵀk / w² - 1 / w². The last term is the
-    # same for every key and drops out of the softmax, so c = 1 / w² = 1 / 0.0625.
+    # -‖q - k‖² / (2σ²) = -(2 - 2 q · k) / (2σ²) = q · k / σ² - 1 / σ². The last term is
+    # the same for every key and drops out of the softmax, so c = 1 / σ² = 1 / 0.0625.
     "2.4": 16.0,
 }
 
@@ -52,7 +52,8 @@ OUTPUTS = "outputs, _ = nadaraya_watson(queries, keys, values, kernel)"
 MUTANTS = [
     ("boxcar_weights", ".clamp(min=1)", "", "zero-by-zero"),
     ("boxcar_weights", "dim=-1, keepdim=True", "dim=0", "columns"),
-    ("boxcar_weights", "dim=-1, keepdim=True", "dim=-1", "error"),
+    ("boxcar_weights", "dim=-1, keepdim=True", "dim=-1", "keepdim"),
+    ("boxcar_weights", "(queries[:, None] - keys)", "(queries - keys)", "pair-by-pair"),
     ("boxcar_weights", ".abs()", "", "one-sided"),
     ("boxcar_weights", "<=", "<", "strict"),
     ("boxcar_weights", SHARED, "near", "not-shared"),
@@ -93,6 +94,26 @@ MUTANTS = [
     ),
     ("classify_by_kernel", "return outputs", "return outputs.argmax(dim=-1)", "argmax"),
     ("classify_by_kernel", "return outputs", "return outputs.T", "shape"),
+    ("classify_by_kernel", "return outputs", "return outputs, _", "both"),
+    ("classify_by_kernel", "return outputs", "return _", "weights"),
+    (
+        "classify_by_kernel",
+        "return outputs",
+        "return outputs.softmax(dim=-1)",
+        "softmax-on-top",
+    ),
+    (
+        "classify_by_kernel",
+        "return outputs",
+        "return one_hot(outputs.argmax(dim=-1), classes)",
+        "winner",
+    ),
+    (
+        "classify_by_kernel",
+        "values, kernel)",
+        "values, lambda distance: torch.exp(-(distance**2) / 2))",
+        "fixed-kernel",
+    ),
     (
         "classify_by_kernel",
         "values, kernel)",
@@ -136,6 +157,18 @@ MUTANTS = [
     similarities = similarities.softmax(dim=-1)
     total""",
         "softmax",
+    ),
+    (
+        "leave_one_out_error",
+        "kernel(keys[:, None] - keys)",
+        "torch.exp(-(((keys[:, None] - keys) / 0.3) ** 2) / 2)",
+        "fixed-kernel",
+    ),
+    (
+        "leave_one_out_error",
+        ERROR,
+        "(predictions - values)[total > 0].square().mean()",
+        "lonely-skipped",
     ),
     ("leave_one_out_error", ERROR, f"{ERROR}.item()", "plain-number"),
     ("leave_one_out_error", ".mean()", ".sum()", "sum"),
