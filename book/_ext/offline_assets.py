@@ -1,7 +1,8 @@
 """A Sphinx extension that keeps every page free of requests to other hosts.
 
-It copies MathJax next to the pages and refuses scripts that come from elsewhere. It
-does not know what a page holds: a picture from elsewhere is found by the tests.
+It copies MathJax next to the pages, refuses scripts that come from elsewhere, and makes
+the pages work when they are opened as files. It does not know what a page holds: a
+picture from elsewhere is found by the tests.
 """
 
 import importlib.util
@@ -14,6 +15,7 @@ from sphinx.errors import ExtensionError
 # 2 MB of MathJax's 24 MB: one output format, its fonts, and the TeX extensions that
 # are loaded on demand.
 MATHJAX = ("tex-chtml.js", "output/chtml/fonts/woff-v2", "input/tex/extensions")
+FONT_PRELOAD = re.compile(r'<link rel="preload" as="font"[^>]*>')
 ELSEWHERE = re.compile(r"(https?:)?//")
 
 
@@ -21,6 +23,7 @@ def setup(app):
     """Connect the functions below to the build."""
     app.connect("html-page-context", keep_local_scripts, priority=900)
     app.connect("build-finished", copy_mathjax)
+    app.connect("build-finished", drop_font_preloads)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -49,3 +52,11 @@ def copy_mathjax(app, error):
         copy = shutil.copytree if (source / part).is_dir() else shutil.copy2
         if not (target / part).exists():
             copy(source / part, target / part)
+
+
+def drop_font_preloads(app, error):
+    """Drop what older themes ask for early and a browser refuses to a local file."""
+    for page in Path(app.outdir).rglob("*.html") if error is None else ():
+        text = page.read_text(encoding="utf-8")
+        if FONT_PRELOAD.search(text):
+            page.write_text(FONT_PRELOAD.sub("", text), encoding="utf-8")
