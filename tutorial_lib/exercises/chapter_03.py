@@ -15,6 +15,7 @@ from .watch import Watch
 deviation = Exercise(
     "3.1",
     "Predict the spread of a score",
+    tolerance=0.05,  # for who measures with torch.randn
     hints=[
         "A product of a query number and a key number has the variance 2² · 3² = 36.",
         "Variances of independent terms add up: how many terms does q · k have?",
@@ -31,10 +32,27 @@ def score_deviation():
 
 for code, message, wrong in [
     ("unscaled", "30 is the spread of q · k, before the division by √d_k.", 30),
+    (
+        "unscaled-variance",
+        "900 = 25 · 36 is the variance of q · k. Take its root, then divide by √d_k.",
+        900,
+    ),
+    (
+        "half-rooted",
+        "180 is the variance of q · k divided by √d_k. Take the root of the variance "
+        "first.",
+        180,
+    ),
     ("variance", "36 is the variance of the score: take its square root.", 36),
     ("unit", "It would be 1 if all numbers had deviation 1: here it is 2 and 3.", 1),
 ]:
     deviation.misconception(code, message)(lambda wrong=wrong: wrong)
+
+
+@deviation.step("the standard deviation of the scaled score")
+def _(probe):
+    probe()
+    probe.same()
 
 
 def weighted_average(scores, values):
@@ -105,7 +123,7 @@ bilinear = Exercise(
     name="bilinear_attention",
     returns="batch query d_v",
     hints=[
-        "M turns queries (…, d_query) into something that fits the keys (…, d_key).",
+        "`queries @ M` is (…, query, d_key): now queries and keys have the same size.",
         "Scores: `queries @ M`, times the keys with their last two axes swapped.",
         "Divide by the root of `keys.shape[-1]`; let `masked_softmax` do the rest.",
     ],
@@ -165,8 +183,8 @@ additive = Exercise(
     returns="batch query key",
     hints=[
         "Project first, once: `queries @ W_Q` and `keys @ W_K`.",
-        "Take one query at a time: its (batch, 1, d_hidden) numbers broadcast over the "
-        "projected keys.",
+        "Loop over the queries. Each one's (batch, 1, d_hidden) numbers broadcast over "
+        "the projected keys.",
         "Collect one (batch, key) tensor per query; `torch.stack(rows, dim=1)`.",
     ],
 )
@@ -189,7 +207,7 @@ for code, message, answer in ADDITIVE:
 def network(d_hidden=8):
     """Return queries, keys, W_Q, W_K and v of sizes that all differ."""
     sizes = [(2, 6, 3), (2, 5, 4), (3, d_hidden), (4, d_hidden), (d_hidden,)]
-    return [torch.randn(size, requires_grad=True) for size in sizes]
+    return [torch.randn(size) for size in sizes]
 
 
 @additive.step("scores are right")
@@ -208,15 +226,9 @@ def _(probe):
         "memory",
         f"The scores are right, but one tensor holds {seen.largest} numbers. Here "
         f"batch · query · key · d_hidden is {everything}; stay within {limit}, "
-        "the size of the projected queries.",
+        "the size of the projected queries. Loop over the queries or over the keys; a "
+        "loop over the batch is not enough.",
     )
-
-
-@additive.step("gradients reach the queries, the keys and the weights")
-def _(probe):
-    inputs = network()
-    probe(*inputs)
-    probe.gradients(*inputs)
 
 
 tests = Exercise(
@@ -244,13 +256,26 @@ def _(probe):
     for name, attention in RIGHT.items():
         found = probe(attention)
         probe.require(found in (True, False), "type", "Return True or False.")
-        probe.require(
-            not found,
-            "false-alarm",
-            f"Your test calls a right attention broken (the one written {name}). Two "
-            "right ones may differ in the sixth digit: use `torch.allclose`. And True "
-            "must mean that a bug was found.",
-        )
+        if found:
+            _explain_false_alarm(probe, name)
+
+
+def _explain_false_alarm(probe, name):
+    silent = [not probe(broken) for _, broken, _ in BROKEN.values()]
+    probe.require(
+        sum(silent) <= len(silent) / 2,
+        "inverted",
+        "You answer True for a right attention and False for most of the broken ones: "
+        "the other way round. True must mean that a bug was found.",
+    )
+    probe.fail(
+        "false-alarm",
+        f"Your test calls a right attention broken (the one written {name}). The usual "
+        "causes: what you compare with lacks 1/√d_k; your mask leaves a query without "
+        "any key, and your own softmax makes NaN of it; you unpack a pair, but "
+        "attention returns the outputs alone; or you compare exactly, and two right "
+        "ones may differ in the sixth digit (`torch.allclose`).",
+    )
 
 
 def _finds(code, broken, advice):

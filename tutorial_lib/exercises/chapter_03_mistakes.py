@@ -41,6 +41,18 @@ DISTANCE = [
         _distance(lambda products, norms, width: (products + norms / 2) / width**2),
     ),
     (
+        "halved-twice",
+        "You halve twice: with ‖k‖² / 2 the 2 of 2 width² is used up. Divide the whole "
+        "by width².",
+        _distance(lambda products, norms, width: (products - norms / 2) / 2 / width**2),
+    ),
+    (
+        "width-under-norm-only",
+        "You divide only ‖k‖² / 2 by width². The product must be divided as well: put "
+        "both in brackets.",
+        _distance(lambda products, norms, width: products - norms / 2 / width**2),
+    ),
+    (
         "norm-not-squared",
         "You subtract ‖k‖ / 2. The norm must be squared: leave the square root out.",
         _distance(
@@ -67,16 +79,21 @@ DISTANCE = [
 ]
 
 
-def _bilinear(scale, axis=-1, hide=lambda mask: ~mask):
+def _bilinear(scale, axis=-1, hide=lambda mask: ~mask, lowest=-1e38):
     """Return an answer that divides the scores by `scale(d_query, d_key)`."""
 
     def answer(queries, keys, values, M, mask=None):
         scores = queries @ M @ keys.transpose(-2, -1) / scale(*M.shape)
         if mask is not None:
-            scores = scores.masked_fill(hide(mask), torch.finfo(scores.dtype).min)
+            scores = scores.masked_fill(hide(mask), lowest)
         return scores.softmax(dim=axis) @ values
 
     return answer
+
+
+def _no_softmax(queries, keys, values, M, mask=None):
+    scores = queries @ M @ keys.transpose(-2, -1) / M.shape[1] ** 0.5
+    return (scores if mask is None else scores.masked_fill(~mask, 0)) @ values
 
 
 def _mask_after(queries, keys, values, M, mask=None):
@@ -93,14 +110,26 @@ BILINEAR = [
         _bilinear(lambda d_query, d_key: d_key**0.5),
     ),
     (
+        "nothing-visible-nan",
+        "The row of a query that may look at nothing is NaN: its scores are all −∞, "
+        "and the softmax divides 0 by 0. `masked_softmax` takes care of that case.",
+        _bilinear(lambda d_query, d_key: d_key**0.5, lowest=-torch.inf),
+    ),
+    (
+        "no-softmax",
+        "You multiply the values by the scores themselves. Turn scores into weights "
+        "first: `masked_softmax(scores, mask)`.",
+        _no_softmax,
+    ),
+    (
         "no-scale",
         "The division by √d_key is missing.",
         _bilinear(lambda d_query, d_key: 1),
     ),
     (
         "scale-query",
-        "You divide by √d_query. M turned each query into d_key numbers, and a sum of "
-        "d_key products is what has to be scaled.",
+        "You divide by √d_query. The projected query q M has d_key numbers, so a score "
+        "is a sum of d_key products: divide by √d_key.",
         _bilinear(lambda d_query, d_key: d_query**0.5),
     ),
     (

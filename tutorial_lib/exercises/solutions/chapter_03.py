@@ -6,7 +6,7 @@ from tutorial_lib.attention import masked_softmax, scaled_dot_product_attention
 
 
 def distance_attention(queries, keys, values, width):
-    """Average the values, weighted by softmax(-‖q - k‖² / 2 width²)."""
+    """Average the values, weighted by softmax(-‖q - k‖² / (2 width²))."""
     norms = keys.square().sum(dim=-1)  # (key,)
     scores = (queries @ keys.T - norms / 2) / width**2  # (query, key)
     return scores.softmax(dim=-1) @ values
@@ -19,7 +19,7 @@ def bilinear_attention(queries, keys, values, M, mask=None):
 
 
 def frugal_additive_scores(queries, keys, W_Q, W_K, v):
-    """Score by vᵀ tanh(W_Q q + W_K k), one query at a time."""
+    """Score by tanh(q W_Q + k W_K) v, one query at a time."""
     Q, K = queries @ W_Q, keys @ W_K  # (batch, query, d_hidden), (batch, key, d_hidden)
     rows = [torch.tanh(Q[:, i, None] + K) @ v for i in range(Q.shape[1])]
     return torch.stack(rows, dim=1)  # (batch, query, key)
@@ -50,7 +50,10 @@ ANSWERS = {
 }
 WRONG_ANSWERS = [
     ("3.1", 30, "unscaled"),
+    ("3.1", 900, "unscaled-variance"),
+    ("3.1", 180, "half-rooted"),
     ("3.1", 36, "variance"),
+    ("3.1", 5.9, "value"),
     ("3.1", 1, "unit"),
     ("3.1", 5, "value"),
 ]
@@ -78,6 +81,13 @@ MUTANTS = [
     ("distance_attention", "norms / 2", "norms", "no-half"),
     ("distance_attention", "- norms / 2", "+ norms / 2", "plus-norm"),
     ("distance_attention", "norms / 2", "norms**0.5 / 2", "norm-not-squared"),
+    ("distance_attention", "/ width**2", "/ (2 * width**2)", "halved-twice"),
+    (
+        "distance_attention",
+        "(queries @ keys.T - norms / 2) /",
+        "queries @ keys.T - norms / 2 /",
+        "width-under-norm-only",
+    ),
     ("distance_attention", " / width**2", "", "no-width"),
     ("distance_attention", "width**2  #", "width  #", "width-not-squared"),
     ("distance_attention", "softmax(dim=-1)", "softmax(dim=0)", "wrong-axis"),
@@ -126,7 +136,13 @@ MUTANTS = [
         "masked_softmax(scores, mask)",
         "scores.masked_fill(~mask if mask is not None else "
         "torch.zeros_like(scores).bool(), -torch.inf).softmax(-1)",
-        "nan",
+        "nothing-visible-nan",
+    ),
+    (
+        "bilinear_attention",
+        "masked_softmax(scores, mask)",
+        "(scores if mask is None else scores.masked_fill(~mask, 0))",
+        "no-softmax",
     ),
     ("bilinear_attention", "@ M @", "@ M.T @", "error"),
     ("bilinear_attention", "queries @ M @", "queries @", "error"),
@@ -154,14 +170,22 @@ MUTANTS = [
     (
         "frugal_additive_scores",
         "torch.stack(rows, dim=1)",
-        "torch.stack(rows, dim=1).detach()",
-        "no-gradient",
+        "torch.stack([(q[:, None] + k).tanh() @ v for q, k in zip(Q, K, strict=True)])",
+        "memory",
     ),
     ("finds_bug", "wrong or not given.equal(queries)", "wrong", "misses-in-place"),
     ("finds_bug", "(1, 1000)", "(1,)", "misses-overflow"),
     ("finds_bug", "atol=1e-4", "rtol=0, atol=0", "false-alarm"),
     ("finds_bug", "return True", "return False", "misses-no-scale"),
     ("finds_bug", "return False", "return True", "false-alarm"),
+    ("finds_bug", "True\n    return False", "False\n    return True", "inverted"),
+    (
+        "finds_bug",
+        "scaled_dot_product_attention(queries,",
+        "scaled_dot_product_attention(2 * queries,",
+        "false-alarm",
+    ),
+    ("finds_bug", "outputs = attention", "outputs, _ = attention", "false-alarm"),
     (
         "finds_bug",
         "wrong or not",
@@ -215,6 +239,12 @@ ACCEPT = [
         "        total = total + v[h] * (Q[:, :, None, h] + K[:, None, :, h]).tanh()\n"
         "    return total",
     ),
+    (
+        "frugal_additive_scores",
+        "    Q, K = ",
+        "    torch.set_grad_enabled(False)\n    Q, K = ",
+    ),
+    ("frugal_additive_scores", "dim=1)", "dim=1).detach()"),
     (
         "finds_bug",
         "torch.allclose(outputs, expected, atol=1e-4)",
