@@ -7,6 +7,7 @@ import math
 
 import torch
 
+from .chapter_01_mistakes import SLOPE, TOP
 from .exercise import Exercise
 
 difference = Exercise(
@@ -68,62 +69,19 @@ def softmax_over(row, kept):
     return weights
 
 
-def places(row, *, descending=True):
-    """List the places of a row's scores from the best to the worst, or back."""
-    return sorted(range(len(row)), key=lambda j: float(row[j]), reverse=descending)
+def best_places(row, k):
+    """List the places of a row's k largest scores."""
+    return sorted(range(len(row)), key=lambda j: -float(row[j]))[:k]
 
 
 @top.spec
 def top_k_weights(scores, k):
     """Let the k best places of each row share the weight."""
-    return torch.stack([softmax_over(row, places(row)[:k]) for row in scores])
+    return torch.stack([softmax_over(row, best_places(row, k)) for row in scores])
 
 
-@top.misconception(
-    "not-shared",
-    "The weights you keep are right, but the others' share is lost: a row must add "
-    "up to 1. Choose first, then take the softmax.",
-)
-def _(scores, k):
-    kept = top_k_weights(scores, k) > 0
-    return scores.softmax(dim=-1) * kept
-
-
-@top.misconception(
-    "smallest",
-    "You keep the k smallest scores: the best keys have the largest ones.",
-)
-def _(scores, k):
-    rows = [softmax_over(row, places(row, descending=False)[:k]) for row in scores]
-    return torch.stack(rows)
-
-
-@top.misconception(
-    "zero-scores",
-    "You set the other scores to 0 and not to minus infinity; e to the power 0 is "
-    "1, so they still get weight.",
-)
-def _(scores, k):
-    kept = top_k_weights(scores, k) > 0
-    return (scores * kept).softmax(dim=-1)
-
-
-@top.misconception(
-    "equal-shares",
-    "Every kept key gets 1/k. They should share by softmax, the better the more.",
-)
-def _(scores, k):
-    return (top_k_weights(scores, k) > 0).float() / k
-
-
-@top.misconception(
-    "whole-matrix",
-    "You keep the k best of the whole matrix; each query, each row, has its own k "
-    "best.",
-)
-def _(scores, k):
-    kept = scores >= scores.flatten().topk(k).values.min()
-    return scores.masked_fill(~kept, -torch.inf).softmax(dim=-1).nan_to_num()
+for code, message, wrong in TOP:
+    top.misconception(code, message)(wrong)
 
 
 @top.step("one weight for each query and key")
@@ -197,71 +155,8 @@ def slope_of_lookup(query, keys, values):
     return torch.stack(columns, dim=-1).float()
 
 
-def covariance(weights, values, keys):
-    """Add up the weighted outer products of values and keys as they are."""
-    return (weights[:, None] * values).T @ keys
-
-
-@slope.misconception(
-    "not-centered",
-    "You forgot to subtract the averages: the sum is over v and k less their means.",
-)
-def _(query, keys, values):
-    return covariance((keys @ query).softmax(dim=0), values, keys)
-
-
-@slope.misconception(
-    "plain-mean",
-    "You subtract the plain means; the averages are taken with the weights.",
-)
-def _(query, keys, values):
-    weights = (keys @ query).softmax(dim=0)
-    return covariance(weights, values - values.mean(dim=0), keys - keys.mean(dim=0))
-
-
-@slope.misconception(
-    "unweighted",
-    "All keys count the same in your sum: multiply each outer product by its weight.",
-)
-def _(query, keys, values):
-    weights = (keys @ query).softmax(dim=0)
-    even = torch.full_like(weights, 1 / len(weights))
-    return covariance(even, values - weights @ values, keys - weights @ keys)
-
-
-@slope.misconception(
-    "transposed",
-    "Your matrix is transposed: row i says how output i moves.",
-)
-def _(query, keys, values):
-    return slope_of_lookup(query, keys, values).T
-
-
-@slope.misconception(
-    "temperature",
-    "These are the weights at T = 0.2; the formula is for T = 1.",
-)
-def _(query, keys, values):
-    weights = (keys @ query / 0.2).softmax(dim=0)
-    return covariance(weights, values - weights @ values, keys)
-
-
-@slope.misconception(
-    "divided",
-    "You divide by the number of keys; the weights add up to 1 already.",
-)
-def _(query, keys, values):
-    weights = (keys @ query).softmax(dim=0)
-    return covariance(weights, values - weights @ values, keys) / len(keys)
-
-
-@slope.misconception(
-    "no-weights",
-    "Each outer product must be multiplied by its weight before you add.",
-)
-def _(query, keys, values):
-    weights = (keys @ query).softmax(dim=0)
-    return (values - weights @ values).T @ (keys - weights @ keys)
+for code, message, wrong in SLOPE:
+    slope.misconception(code, message)(wrong)
 
 
 @slope.step("one row for each coordinate of the output, one column for the query's")
