@@ -30,8 +30,9 @@ function softmax(root, data) {
     add(table, "span", { class: "label", title: label }, label);
     const track = add(table, "span", { class: "track" });
     const score = add(add(track, "span", { class: "bed" }), "span");
-    // With a step, the first key pressed would move every score to its grid.
-    const range = { min: -limit, max: limit, step: "any" };
+    // A slider counts its steps from min, so min is chosen to reach the score exactly.
+    const steps = Math.ceil((now.scores[key] + limit) / 0.05);
+    const range = { min: now.scores[key] - 0.05 * steps, max: limit, step: 0.05 };
     const slider = add(track, "input", { type: "range", ...range });
     slider.ariaLabel = `score of ${label}`;
     slider.oninput = () => {
