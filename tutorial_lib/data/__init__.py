@@ -1,0 +1,31 @@
+"""Data to learn from: sentence pairs in two languages.
+
+This package knows no model.
+"""
+
+from tutorial_lib.data.batches import Batch, Batches
+from tutorial_lib.data.text import (
+    BOS,
+    EOS,
+    PAD,
+    UNK,
+    SentencePair,
+    Vocabulary,
+    detokenize,
+    pad,
+    tokenize,
+)
+
+__all__ = [
+    "BOS",
+    "EOS",
+    "PAD",
+    "UNK",
+    "Batch",
+    "Batches",
+    "SentencePair",
+    "Vocabulary",
+    "detokenize",
+    "pad",
+    "tokenize",
+]
