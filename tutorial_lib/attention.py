@@ -98,8 +98,12 @@ class AdditiveAttention(nn.Module):
         """Read (batch, query, d_v) from ``values`` (batch, key, d_v)."""
         sizes = (self.W_Q.in_features, self.W_K.in_features)
         check_shapes(queries, keys, values, sizes=sizes)
+        return self.read(queries, self.W_K(keys), values, mask)
+
+    def read(self, queries, projected_keys, values, mask=None):
+        """Read as ``forward`` does, from keys that went through ``W_K`` before."""
         Q = self.W_Q(queries).unsqueeze(-2)  # (batch, query, 1, d_hidden)
-        K = self.W_K(keys).unsqueeze(-3)  # (batch, 1, key, d_hidden)
+        K = projected_keys.unsqueeze(-3)  # (batch, 1, key, d_hidden)
         scores = self.v(torch.tanh(Q + K)).squeeze(-1)  # (batch, query, key)
         return self.map(masked_softmax(scores, mask)) @ values
 
