@@ -16,9 +16,9 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 import torch
-from tqdm.auto import tqdm
 
 from tutorial_lib.data.text import BOS, EOS, pad
+from tutorial_lib.progress import progress_bar
 
 
 class Decoded(NamedTuple):
@@ -104,18 +104,18 @@ def translate(model, sentences, data, *, width=1, size=250, progress=True):
     """
     device = next(model.parameters()).device
     outputs = []
-    groups = range(0, len(sentences), size)
-    for i in tqdm(groups, "translating", leave=False, disable=not progress):
-        source, lengths = pad(sentences[i : i + size], data.source_vocabulary)
-        source, lengths = source.to(device), lengths.to(device)
-        limit = 2 * source.shape[1] + 10
-        if width == 1:
-            found = greedy(model, source, lengths, max_tokens=limit)
-        else:
-            found = beam_search(
-                model, source, lengths, width=width, max_tokens=limit, length_penalty=1
-            )
-        outputs += [data.target_vocabulary.decode(tokens) for tokens in found.tokens]
+    with progress_bar(len(sentences), unit="sentence", shown=progress) as bar:
+        for i in range(0, len(sentences), size):
+            source, lengths = pad(sentences[i : i + size], data.source_vocabulary)
+            source, lengths = source.to(device), lengths.to(device)
+            limit = 2 * source.shape[1] + 10
+            if width == 1:
+                found = greedy(model, source, lengths, max_tokens=limit)
+            else:
+                settings = {"width": width, "max_tokens": limit, "length_penalty": 1}
+                found = beam_search(model, source, lengths, **settings)
+            outputs += [data.target_vocabulary.decode(words) for words in found.tokens]
+            bar.update(len(found.tokens))
     return outputs
 
 
