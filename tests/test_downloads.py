@@ -1,0 +1,295 @@
+"""Downloads from a server of our own, which breaks off, refuses and lies on request."""
+
+import contextlib
+import gzip
+import hashlib
+import http.server
+import socket
+import threading
+import zipfile
+
+import pytest
+
+from tutorial_lib.data import downloads
+from tutorial_lib.data.downloads import DataError, cache_folder, fetch, read_lines
+
+CONTENT = bytes(range(256)) * 2_000  # 512,000 bytes: several chunks
+CHECKSUM = hashlib.sha256(CONTENT).hexdigest()
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    """Serve CONTENT as its server says: ``break_after`` bytes, with ranges or not."""
+
+    def do_GET(self):
+        server, wanted = self.server, self.headers.get("Range")
+        server.ranges.append(wanted)
+        start = (
+            int(wanted.split("=")[1].rstrip("-")) if wanted and server.resumes else 0
+        )
+        if server.status != 200:
+            self.send_error(server.status)
+        elif start >= len(server.content):
+            self.send_error(416)
+        else:
+            self.send_response(206 if start else 200)
+            self.send_header("Content-Length", str(len(server.content) - start))
+            self.end_headers()
+            self.wfile.write(server.content[start : server.break_after])
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def server():
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.ranges, server.status, server.resumes = [], 200, True
+        server.content, server.break_after = CONTENT, None
+        server.address = f"http://127.0.0.1:{server.server_port}/pairs.bin?raw=1"
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+@pytest.fixture
+def bars(monkeypatch):
+    """Replace the progress bar by one that keeps its counts."""
+    opened = []
+
+    class Bar:
+        def __init__(self, total, *, unit, done, shown):
+            self.total, self.count, self.shown = total, done, shown
+            opened.append(self)
+
+        def set_description(self, name):
+            self.name = name
+
+        def update(self, count):
+            self.count += count
+
+    @contextlib.contextmanager
+    def progress_bar(total, **options):
+        yield Bar(total, **options)
+
+    monkeypatch.setattr(downloads, "progress_bar", progress_bar)
+    return opened
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def refuse(server, folder, *, checksum=CHECKSUM):
+    """Fetch what cannot be had, and return the one line that says so."""
+    with pytest.raises(DataError) as caught:
+        fetch(server.address, checksum, folder=folder)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert message.startswith("pairs.bin could not be downloaded: ")
+    assert f"download {server.address} yourself" in message
+    assert f"save it as {folder / 'pairs.bin'}" in message
+    return message
+
+
+def test_a_file_is_fetched_once(server, tmp_path):
+    path = fetch(server.address, CHECKSUM, folder=tmp_path / "new")
+    assert path == tmp_path / "new" / "pairs.bin"
+    assert path.read_bytes() == CONTENT
+    assert fetch(server.address, CHECKSUM, folder=tmp_path / "new") == path
+    assert server.ranges == [None]
+    assert names(path.parent) == ["pairs.bin"]
+
+
+def test_the_bar_counts_every_byte(server, tmp_path, bars):
+    fetch(server.address, CHECKSUM, folder=tmp_path)
+    [bar] = bars
+    assert (bar.name, bar.total, bar.count) == ("pairs.bin", 512_000, 512_000)
+    assert bar.shown
+
+
+def test_a_broken_download_goes_on_where_it_stopped(server, tmp_path, bars):
+    server.break_after = 200_000
+    message = refuse(server, tmp_path)
+    kept = 200_000 - 200_000 % downloads.CHUNK
+    assert f"{kept:,} bytes are kept in pairs.bin.part" in message
+    assert names(tmp_path) == ["pairs.bin.part"]
+    server.break_after = None
+    assert fetch(server.address, CHECKSUM, folder=tmp_path).read_bytes() == CONTENT
+    assert server.ranges == [None, f"bytes={kept}-"]
+    assert (bars[1].total, bars[1].count) == (512_000, 512_000)
+    assert names(tmp_path) == ["pairs.bin"]
+
+
+def test_an_interruption_by_hand_keeps_the_part_too(server, tmp_path, monkeypatch):
+    class Interrupting:
+        def __init__(self, *_, **__):
+            pass
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+        def set_description(self, name):
+            pass
+
+        def update(self, count):
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(downloads, "progress_bar", Interrupting)
+        with pytest.raises(KeyboardInterrupt):
+            fetch(server.address, CHECKSUM, folder=tmp_path)
+    assert names(tmp_path) == ["pairs.bin.part"]
+    assert fetch(server.address, CHECKSUM, folder=tmp_path).read_bytes() == CONTENT
+    assert server.ranges[1] == f"bytes={downloads.CHUNK}-"
+
+
+def test_without_ranges_the_download_starts_again(server, tmp_path):
+    server.resumes = False
+    (tmp_path / "pairs.bin.part").write_bytes(CONTENT[:1_000])
+    assert fetch(server.address, CHECKSUM, folder=tmp_path).read_bytes() == CONTENT
+    assert server.ranges == ["bytes=1000-"]
+
+
+def test_a_part_with_nothing_left_to_fetch_starts_again(server, tmp_path):
+    (tmp_path / "pairs.bin.part").write_bytes(CONTENT)
+    assert fetch(server.address, CHECKSUM, folder=tmp_path).read_bytes() == CONTENT
+    assert server.ranges == ["bytes=512000-", None]
+
+
+@pytest.mark.parametrize("part", [b"", b"of another file"])
+def test_a_wrong_checksum_leaves_nothing_behind(server, tmp_path, part):
+    (tmp_path / "pairs.bin.part").write_bytes(part)
+    server.content = CONTENT if part else CONTENT[::-1]
+    assert f"not have the checksum {CHECKSUM} and was deleted" in refuse(
+        server, tmp_path
+    )
+    assert names(tmp_path) == []
+
+
+def test_a_good_file_takes_the_place_of_a_bad_one(server, tmp_path):
+    (tmp_path / "pairs.bin").write_bytes(b"saved by hand, and wrong")
+    assert fetch(server.address, CHECKSUM, folder=tmp_path).read_bytes() == CONTENT
+
+
+def test_a_bad_file_saved_by_hand_is_spoken_of(server, tmp_path):
+    (tmp_path / "pairs.bin").write_bytes(b"saved by hand, and wrong")
+    server.status = 404
+    assert "what lies there now has another checksum" in refuse(server, tmp_path)
+
+
+def test_other_checksums_say_their_kind(server, tmp_path):
+    checksum = f"sha1:{hashlib.sha1(CONTENT).hexdigest()}"
+    assert fetch(server.address, checksum, folder=tmp_path).read_bytes() == CONTENT
+    (tmp_path / "pairs.bin").unlink()
+    refuse(server, tmp_path, checksum=f"sha1:{'0' * 40}")
+
+
+def test_a_file_that_is_gone_is_named_with_the_answer(server, tmp_path):
+    server.status = 404
+    assert "answered 404 Not Found" in refuse(server, tmp_path)
+    assert names(tmp_path) == []
+
+
+def test_offline_says_who_was_asked_and_the_way_out(server, tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    server.address = f"http://127.0.0.1:{port}/pairs.bin"
+    assert f"the connection to 127.0.0.1:{port} failed" in refuse(server, tmp_path)
+    assert names(tmp_path) == []
+
+
+def test_a_silent_server_is_given_up(server, tmp_path, monkeypatch):
+    monkeypatch.setattr(downloads, "SECONDS", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        server.address = f"http://127.0.0.1:{port}/pairs.bin"
+        assert f"no word from 127.0.0.1:{port} for 0.2 s" in refuse(server, tmp_path)
+
+
+def test_a_folder_that_cannot_be_made_is_spoken_of(server, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    assert "file" in refuse(server, tmp_path / "file" / "folder")
+
+
+def test_the_cache_folder_is_what_the_environment_says(monkeypatch, tmp_path):
+    monkeypatch.setenv("TUTORIAL_DATA", str(tmp_path))
+    assert cache_folder() == tmp_path
+    monkeypatch.delenv("TUTORIAL_DATA")
+    assert cache_folder().name == "tutorial_lib"
+
+
+LINES = ["Go.\tVa\u202f!", "", "One\u2028line\x0b.\tÉté."]
+TEXT = "\n".join(LINES).encode()
+
+
+def save(path, text):
+    """Write text as the kind of file that the name says."""
+    if path.suffix == ".gz":
+        path.write_bytes(gzip.compress(text))
+    elif path.suffix == ".zip":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("pairs/_about.txt", "About")
+            archive.writestr("pairs/fra.txt", text)
+    else:
+        path.write_bytes(text)
+    return path
+
+
+@pytest.mark.parametrize("end", [b"", b"\n"])
+@pytest.mark.parametrize("name", ["fra.txt", "fra.gz", "fra.zip"])
+def test_lines_end_at_newlines_only(tmp_path, name, end):
+    path = save(tmp_path / name, TEXT + end)
+    assert read_lines(path, "http://there", member="fra.txt") == LINES
+
+
+def test_line_ends_of_windows_are_no_part_of_a_line(tmp_path):
+    path = save(tmp_path / "fra.txt", TEXT.replace(b"\n", b"\r\n"))
+    assert read_lines(path, "http://there") == LINES
+
+
+def spoiled(path):
+    """Read a spoiled file, and return the one line that says what is wrong."""
+    with pytest.raises(DataError) as caught:
+        read_lines(path, "http://there/it", member="fra.txt")
+    message = str(caught.value)
+    assert "\n" not in message
+    assert message.startswith(f"{path} cannot be read: ")
+    assert "Download http://there/it (again) and save it there" in message
+    return message
+
+
+@pytest.mark.parametrize("name", ["fra.gz", "fra.zip"])
+def test_a_truncated_file_is_named_with_the_way_out(tmp_path, name):
+    path = save(tmp_path / name, TEXT * 100)
+    path.write_bytes(path.read_bytes()[:-30])
+    spoiled(path)
+
+
+@pytest.mark.parametrize("name", ["fra.gz", "fra.zip"])
+def test_a_page_in_place_of_a_file_is_named_with_the_way_out(tmp_path, name):
+    path = tmp_path / name
+    path.write_bytes(b"<html>Please log in</html>")
+    spoiled(path)
+
+
+def test_a_flipped_byte_is_noticed(tmp_path):
+    path = save(tmp_path / "fra.gz", TEXT * 100)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 255
+    path.write_bytes(content)
+    spoiled(path)
+
+
+def test_another_encoding_is_named_with_its_line(tmp_path):
+    path = save(tmp_path / "fra.txt", "Go.\tVa !\nSummer.\tÉté.".encode("latin-1"))
+    assert "line 2 is not UTF-8" in spoiled(path)
+
+
+def test_a_missing_file_and_a_missing_member_are_named(tmp_path):
+    assert "there is no such file" in spoiled(tmp_path / "fra.txt")
+    with zipfile.ZipFile(tmp_path / "fra.zip", "w") as archive:
+        archive.writestr("deu.txt", TEXT)
+    assert "fra.txt" in spoiled(tmp_path / "fra.zip")
