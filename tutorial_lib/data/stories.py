@@ -1,0 +1,157 @@
+"""Stories: which clauses make sense, alone and one after the other.
+
+This module knows what goes with what, and nothing of how it is said.
+"""
+
+from functools import cache
+
+from tutorial_lib.data.clauses import Clause
+from tutorial_lib.data.lexicon import ADJECTIVES, CONJUNCTIONS, NOUNS, VERBS
+from tutorial_lib.data.phrases import Referent, noun_phrases, predicate, pronoun
+
+_SPEAKERS = tuple(  # I, we
+    Referent(None, "person", "m", plural, person=1) for plural in (False, True)
+)
+_STRANGERS = (  # he, she, they
+    Referent(None, "person", "m"),
+    Referent(None, "person", "f"),
+    Referent(None, "person", "m", plural=True),
+)
+_VERB_WEIGHTS = [verb.weight for verb in VERBS.values()]
+_NEGATIONS = {None: 6, "not": 2, "never": 1}  # and their weights
+_REASONS = ("are", "love", "see", "hear", "sleep")
+_STATES = ("are", "love")
+
+
+def make_story(rng, clauses):
+    """Draw so many ``clauses`` that make sense together, as a list of Clause."""
+    story = []
+    while len(story) < clauses:
+        clause = _draft(rng, story)
+        if clause and _makes_sense(clause) and _follows(clause, story):
+            story.append(clause)
+    return story
+
+
+def combinations(story):
+    """List each (adjective, noun) of a story, of the phrase or of the whole clause."""
+    pairs = []
+    for clause in story:
+        for phrase in filter(None, (clause.subject, clause.complement)):
+            who = phrase.referent or clause.subject.referent
+            words = zip(phrase.source, phrase.tags, strict=True)
+            pairs += [(word, who.noun) for word, tag in words if tag == "ADJ"]
+    return pairs
+
+
+def _draft(rng, story):
+    """Draw a clause that might continue ``story``; None if nobody is left for it."""
+    conjunction = rng.choice(tuple(CONJUNCTIONS)) if story else None
+    verb = rng.choices(tuple(VERBS), _VERB_WEIGHTS)[0]
+    negation = rng.choices(tuple(_NEGATIONS), _NEGATIONS.values())[0]
+    subjects, objects = VERBS[verb].subjects, VERBS[verb].objects
+    if verb != "are" and not negation:
+        subjects = ("a", *subjects)
+    subject = _participant(rng, story, subjects)
+    complement = None
+    if subject and verb == "are":
+        complement = _predicate(rng, subject.referent)
+    elif subject and objects:
+        complement = _participant(rng, story, objects, beside=subject)
+    if subject is None or (complement is None and (objects or verb == "are")):
+        return None
+    return Clause(conjunction, subject, negation, verb, complement)
+
+
+def _predicate(rng, who):
+    if who.person == 1:
+        return None  # nobody knows their gender
+    return predicate(rng.choice(NOUNS[who.noun or "man"].adjectives), who)
+
+
+def _participant(rng, story, allowed, beside=None):
+    """Draw a subject, or an object ``beside`` it, by pronoun or by noun, as a Phrase.
+
+    Returns None if ``story`` has used up all that is ``allowed``.
+    """
+    known = [who for who in _nameable(rng, story) if _fits(who, allowed)]
+    known = [who for who in known if not (beside and _confusing(who, beside))]
+    if known and rng.random() < (0.6 if story else 0.3):
+        return pronoun(rng.choice(known), as_object=beside is not None)
+    taken = {who.noun for clause in story for who in clause.referents}
+    taken |= {beside.referent.noun} if beside else set()
+    names = [name for name in _nouns(allowed) if name not in taken]
+    if not names:
+        return None
+    name = rng.choices(names, [NOUNS[name].weight for name in names])[0]
+    phrases, weights = noun_phrases(name, indefinite="a" in allowed)
+    return rng.choices(phrases, cum_weights=weights)[0]
+
+
+def _nameable(rng, story):
+    """List whom a pronoun may stand for after ``story``."""
+    if not story:
+        return _SPEAKERS + _STRANGERS
+    if rng.random() < 0.15:
+        return _SPEAKERS
+    mentioned = [who for clause in story for who in clause.referents]
+    return [who for who in story[-1].referents if _clear(who, mentioned)]
+
+
+def _clear(who, mentioned):
+    """Tell whether all that the pronoun of ``who`` may mean have one French gender."""
+    name = pronoun(who).source
+    return all(
+        other.gender == who.gender
+        for other in mentioned
+        if pronoun(other).source == name
+    )
+
+
+def _fits(who, allowed):
+    return who.kind in allowed or who.noun in allowed
+
+
+@cache
+def _nouns(allowed):
+    return [name for name, noun in NOUNS.items() if {name, noun.kind} & {*allowed}]
+
+
+def _confusing(who, subject):
+    """Tell whether a pronoun for ``who`` might be taken for the subject itself."""
+    same = subject.tags == ("PRON",) and subject.source == pronoun(who).source
+    return same or who.person == subject.referent.person == 1
+
+
+def _makes_sense(clause):
+    """Keep "to be" from what nobody says: "the old tree is never old"."""
+    if clause.verb != "are":
+        return True
+    never = clause.negation == "never" and _lasts(clause)
+    return not never and "ADJ" not in clause.subject.tags
+
+
+def _follows(clause, story):
+    """Tell whether the conjunction of ``clause`` makes sense where it stands."""
+    if not story or clause.conjunction in ("and", "but"):
+        return True
+    before = story[-1]
+    again = clause.conjunction in [earlier.conjunction for earlier in story]
+    if again or _lasts(before):
+        return False
+    if clause.conjunction == "because":
+        return clause.verb in _REASONS and _refers(clause, before)
+    if clause.negation == "never" or clause.verb == "love" or _lasts(clause):
+        return False
+    states = {before.verb, clause.verb} & {*_STATES}
+    return not states or clause.conjunction == "when"
+
+
+def _lasts(clause):
+    """Tell "is red", a lasting quality, from "is tired" and from what is done."""
+    return clause.verb == "are" and not ADJECTIVES[clause.complement.source[0]].passing
+
+
+def _refers(clause, before):
+    """Tell whether a clause speaks of somebody or something of the one ``before``."""
+    return any(who in before.referents for who in clause.referents)
