@@ -1,0 +1,262 @@
+"""Training: the loop, its history, and runs that are stopped and resumed."""
+
+import math
+import os
+import random
+import signal
+from typing import NamedTuple
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+from tutorial_lib.training import History, fit, token_losses, warmup_cosine
+from tutorial_lib.training.history import running_mean
+
+POINTS = torch.arange(24.0).reshape(12, 2).sin()
+TARGETS = POINTS @ torch.tensor([2.0, -1.0]) + 0.5
+BATCHES = list(zip(POINTS.split(4), TARGETS.split(4), strict=True))  # 3 an epoch
+
+
+def squared(model, batch):
+    points, targets = batch
+    return (model(points)[:, 0] - targets) ** 2
+
+
+def line(seed=0):
+    torch.manual_seed(seed)
+    return nn.Linear(2, 1)
+
+
+def sgd(model, rate=0.1):
+    return torch.optim.SGD(model.parameters(), lr=rate)
+
+
+class TestTheLoop:
+    def test_it_takes_the_steps_of_a_loop_written_by_hand_to_the_last_bit(self):
+        model, expected = line(), line()
+        optimizer, losses = torch.optim.AdamW(expected.parameters(), lr=0.1), []
+        for points, targets in BATCHES * 2:
+            mean = ((expected(points)[:, 0] - targets) ** 2).mean()
+            optimizer.zero_grad()
+            mean.backward()
+            optimizer.step()
+            losses.append(mean.item())
+
+        adamw = torch.optim.AdamW(model.parameters(), lr=0.1)
+        history = fit(model, BATCHES, squared, optimizer=adamw, epochs=2, clip=None)
+
+        assert history.losses == losses
+        assert history.steps == [1, 2, 3, 4, 5, 6]
+        assert history.epochs == [1, 1, 1, 2, 2, 2]
+        assert model.weight.equal(expected.weight)
+        assert model.bias.equal(expected.bias)
+
+    def test_steps_may_end_amid_an_epoch(self):
+        model = line()
+        history = fit(model, BATCHES, squared, optimizer=sgd(model), steps=4)
+        assert history.epochs == [1, 1, 1, 2]
+
+    def test_a_step_is_as_long_as_the_clipped_gradient(self):
+        model = nn.Linear(1, 1, bias=False)
+        nn.init.constant_(model.weight, 3.0)
+        batch = [(torch.ones(1, 1), torch.tensor([0.0]))]  # loss 3² = 9, gradient 6
+        history = fit(model, batch, squared, optimizer=sgd(model, 1.0), steps=1, clip=2)
+        assert history.losses == [9]
+        assert history.gradient_norms == [6]
+        assert model.weight.item() == pytest.approx(3 - 2, abs=1e-5)
+
+    def test_a_short_gradient_is_not_made_longer(self):
+        model = nn.Linear(1, 1, bias=False)
+        nn.init.constant_(model.weight, 0.25)
+        batch = [(torch.ones(1, 1), torch.tensor([0.0]))]
+        fit(model, batch, squared, optimizer=sgd(model, 1.0), steps=1, clip=2)
+        assert model.weight.item() == 0.25 - 0.5
+
+    def test_the_schedule_multiplies_the_rates_and_leaves_them_as_they_were(self):
+        model = line()
+        groups = [{"params": [model.weight], "lr": 0.5}, {"params": [model.bias]}]
+        optimizer, before = torch.optim.SGD(groups, lr=0.25), model.bias.clone()
+        history = fit(
+            model,
+            BATCHES,
+            squared,
+            optimizer=optimizer,
+            steps=3,
+            schedule=lambda step: [1.0, 0.5, 0.0][step],
+        )
+        assert history.learning_rates == [0.5, 0.25, 0.0]
+        assert [group["lr"] for group in optimizer.param_groups] == [0.5, 0.25]
+        assert not model.bias.equal(before)
+
+    def test_a_step_at_rate_0_changes_nothing(self):
+        model, expected = line(), line()
+        fit(
+            model,
+            BATCHES,
+            squared,
+            optimizer=sgd(model),
+            epochs=1,
+            schedule=lambda step: 0.0,
+        )
+        assert model.weight.equal(expected.weight)
+
+    def test_a_batch_may_be_any_nest_of_tensors(self):
+        class Pair(NamedTuple):
+            points: torch.Tensor
+            rest: dict
+
+        def nested(model, batch):
+            assert isinstance(batch, Pair)
+            return squared(model, (batch.points, batch.rest["targets"][0]))
+
+        nests = [
+            Pair(points, {"targets": [targets], "name": "x"})
+            for points, targets in BATCHES
+        ]
+        model, expected = line(), line()
+        one = fit(model, nests, nested, optimizer=sgd(model), epochs=1)
+        other = fit(expected, BATCHES, squared, optimizer=sgd(expected), epochs=1)
+        assert one == other
+
+    def test_a_scalar_loss_is_its_own_mean(self):
+        def mean_squared(model, batch):
+            return squared(model, batch).mean()
+
+        model, expected = line(), line()
+        one = fit(model, BATCHES, mean_squared, optimizer=sgd(model), epochs=1)
+        other = fit(expected, BATCHES, squared, optimizer=sgd(expected), epochs=1)
+        assert one == other
+
+    def test_the_seed_fixes_dropout_and_leaves_what_comes_after_as_it_was(self):
+        def train(seed):
+            model = nn.Sequential(line(), nn.Dropout(0.5))
+            torch.manual_seed(5)
+            random.seed(5)
+            history = fit(
+                model, BATCHES, squared, optimizer=sgd(model), epochs=2, seed=seed
+            )
+            return history.losses, torch.rand(1).item(), random.random()
+
+        losses, *after = train(1)
+        assert train(1) == (losses, *after)
+        assert train(2) == (train(2)[0], *after)
+        assert train(2)[0] != losses
+
+    def test_dropout_acts_in_training_and_not_after_it(self):
+        model = nn.Sequential(line(), nn.Dropout(0.5)).eval()
+        modes = []
+
+        def watched(model, batch):
+            modes.append(model.training)
+            return squared(model, batch)
+
+        fit(model, BATCHES, watched, optimizer=sgd(model), epochs=1)
+        assert modes == [True, True, True]
+        assert not model.training
+
+    def test_batches_are_told_the_epoch(self):
+        class Batches(list):
+            told = ()
+
+            def set_epoch(self, epoch):
+                self.told = (*self.told, epoch)
+
+        batches, model = Batches(BATCHES), line()
+        fit(model, batches, squared, optimizer=sgd(model), epochs=3)
+        assert batches.told == (0, 1, 2)
+
+    def test_batches_go_to_the_device_that_was_asked_for(self):
+        model, seen = nn.Linear(2, 1), []
+
+        def watched(model, batch):
+            seen.append((batch[0].device.type, model.weight.device.type))
+            return squared(model, batch)
+
+        with pytest.raises(Exception, match="meta"):  # which holds no numbers
+            fit(model, BATCHES, watched, optimizer=sgd(model), steps=1, device="meta")
+        assert seen == [("meta", "meta")]
+
+
+class TestWhatDoesNotFit:
+    @pytest.mark.parametrize(
+        ("limits", "message"),
+        [
+            ({}, "either epochs or steps.*epochs=None and steps=None"),
+            ({"epochs": 1, "steps": 2}, "epochs=1 and steps=2"),
+            ({"steps": 0}, "positive whole number"),
+            ({"epochs": 1.5}, "positive whole number"),
+            ({"steps": 3, "save_every": 2}, "save_every=2 .* checkpoint=None"),
+        ],
+    )
+    def test_limits_are_refused_with_what_was_given(self, limits, message):
+        model = line()
+        with pytest.raises(ValueError, match=message):
+            fit(model, BATCHES, squared, optimizer=sgd(model), **limits)
+
+    def test_empty_batches_are_named(self):
+        model = line()
+        with pytest.raises(ValueError, match="nothing in epoch 1: it is empty"):
+            fit(model, [], squared, optimizer=sgd(model), epochs=2)
+
+    def test_a_generator_is_refused_for_two_epochs_before_any_step(self):
+        model, batches = line(), iter(BATCHES)
+        with pytest.raises(ValueError, match="generator.*once.*2 epochs.*DataLoader"):
+            fit(model, batches, squared, optimizer=sgd(model), epochs=2)
+        assert len(list(batches)) == 3
+        one = fit(model, iter(BATCHES), squared, optimizer=sgd(model), epochs=1)
+        assert one.steps == [1, 2, 3]
+
+    def test_a_generator_that_ends_before_the_steps_do_is_named(self):
+        model = line()
+        with pytest.raises(ValueError, match="nothing in epoch 2.*read once"):
+            fit(model, iter(BATCHES), squared, optimizer=sgd(model), steps=5)
+
+    def test_a_model_with_nothing_to_train_is_named(self):
+        model = line()
+        optimizer = sgd(model)
+        model.requires_grad_(False)
+        with pytest.raises(ValueError, match="Linear has no parameter that requires"):
+            fit(model, BATCHES, squared, optimizer=optimizer, epochs=1)
+
+    def test_the_optimizer_of_another_model_is_refused(self):
+        with pytest.raises(ValueError, match="no parameter of this Linear: make it"):
+            fit(line(), BATCHES, squared, optimizer=sgd(line()), epochs=1)
+
+    @pytest.mark.parametrize(
+        ("finish", "message"),
+        [
+            (lambda losses: losses.mean().item(), "got float"),
+            (lambda losses: losses.detach(), "without gradient"),
+        ],
+    )
+    def test_a_loss_without_gradient_is_refused(self, finish, message):
+        model = line()
+        with pytest.raises(ValueError, match=message):
+            fit(
+                model,
+                BATCHES,
+                lambda model, batch: finish(squared(model, batch)),
+                optimizer=sgd(model),
+                epochs=1,
+            )
+
+    @pytest.mark.parametrize("wrong", [math.nan, math.inf])
+    def test_a_loss_that_is_not_finite_stops_before_the_weights_are_lost(self, wrong):
+        broken = [*BATCHES[:2], (BATCHES[2][0] * wrong, BATCHES[2][1])]
+        model, expected = line(), line()
+        with pytest.raises(FloatingPointError, match="step 3 .*smaller learning rate"):
+            fit(model, broken, squared, optimizer=sgd(model), epochs=1)
+        fit(expected, BATCHES, squared, optimizer=sgd(expected), steps=2)
+        assert model.weight.equal(expected.weight)
+
+    def test_a_gradient_that_is_not_finite_stops_as_well(self):
+        def root(model, batch):  # of 0: the slope there is infinite
+            return (model(batch[0]) * 0).abs().sqrt()
+
+        model, expected = line(), line()
+        with pytest.raises(FloatingPointError, match=r"loss 0\.0 and gradient norm"):
+            fit(model, BATCHES, root, optimizer=sgd(model), epochs=1)
+        assert model.weight.equal(expected.weight)
