@@ -4,6 +4,8 @@ This package knows no model.
 """
 
 from tutorial_lib.data.batches import Batch, Batches
+from tutorial_lib.data.corpora import Translation, load_translation
+from tutorial_lib.data.downloads import DataError
 from tutorial_lib.data.text import (
     BOS,
     EOS,
@@ -23,9 +25,12 @@ __all__ = [
     "UNK",
     "Batch",
     "Batches",
+    "DataError",
     "SentencePair",
+    "Translation",
     "Vocabulary",
     "detokenize",
+    "load_translation",
     "pad",
     "tokenize",
 ]

@@ -48,7 +48,8 @@ class Batches:
         shuffle=True,
         seed=0,
     ):
-        if (size is None) == (tokens is None) or (size or tokens) < 1:
+        given = [number for number in (size, tokens) if number is not None]
+        if len(given) != 1 or given[0] < 1:
             raise ValueError(
                 "give the size of a batch as one of size= (sentence pairs) and "
                 f"tokens= (target tokens), got size={size} and tokens={tokens}"

@@ -109,11 +109,11 @@ def pad(sentences, vocabulary, *, max_words=None):
     ValueError, naming the sentence, if one is empty, is longer than ``max_words`` or
     is a string that was not tokenized.
     """
-    for sentence in sentences:
+    for number, sentence in enumerate(sentences):
         if isinstance(sentence, str):
             raise ValueError(f"{sentence!r} is not a list of words: tokenize it first")
         if not sentence:
-            raise ValueError(f"a sentence must have a word, got {sentences!r}")
+            raise ValueError(f"a sentence must have a word, number {number} has none")
         if max_words is not None and len(sentence) > max_words:
             raise ValueError(
                 f"{' '.join(sentence)!r} has {len(sentence)} words, more than "
