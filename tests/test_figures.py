@@ -230,6 +230,38 @@ def test_a_mask_is_spread_over_the_cells():
     assert code_and_data(attention())[1]["mask"] is None
 
 
+def test_an_outline_is_a_set_of_cells_or_a_boolean():
+    gold = {(0, 0), (1, 1), (2, 1)}
+    cells = torch.zeros(3, 3).bool()
+    for cell in gold:
+        cells[cell] = True
+    for outline in (gold, frozenset(gold), cells, cells.numpy()):
+        assert code_and_data(attention(outline=outline))[1]["outline"] == "100010010"
+    for outline in (None, set(), torch.zeros(3).bool()):
+        assert code_and_data(attention(outline=outline))[1]["outline"] is None
+        assert attention(outline=outline).text == attention().text
+
+
+def test_the_sentence_counts_the_largest_weights_that_are_framed():
+    # Of the queries with a framed cell, "I" and "cats" look most at one: "love" does
+    # not, and nothing is framed for it.
+    figure = attention(outline={(0, 0), (2, 1), (2, 2)})
+    assert figure.text.endswith(
+        " 3 cells are framed (gold link): the largest weight of 2 of the 2 query "
+        "tokens that have one."
+    )
+    figure = attention(outline={(0, 1), (1, 1)}, outline_label="true parent")
+    assert figure.text.endswith(
+        " 2 cells are framed (true parent): the largest weight of 1 of the 2 query "
+        "tokens that have one."
+    )
+
+
+def test_the_picture_frames_the_outlined_cells():
+    assert attention(outline={(0, 0)}).png != attention().png
+    assert attention(outline={(0, 0)}).png != attention(outline={(1, 1)}).png
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -275,6 +307,12 @@ def test_more_than_a_megabyte_is_refused_with_advice():
         (
             {"mask": torch.ones(2, 3).bool()},
             r"mask \(2, 3\) must broadcast to .*\(3, 3\)",
+        ),
+        ({"outline": {(0, 3)}}, r"outline \(0, 3\) lies outside a map of 3 queries"),
+        ({"outline": torch.ones(3, 3)}, "boolean, or a set of pairs .* got float32"),
+        (
+            {"outline": torch.ones(1, 1, 3, 3).bool()},
+            r"outline \(1, 1, 3, 3\) must broadcast to \(3, 3\)",
         ),
     ],
 )
@@ -380,7 +418,7 @@ def test_squeezing_keeps_literals_and_drops_comments():
     )
     assert "// Weights travel" in source and "//" not in code
     assert '"Point at a token or cell, click to keep it; arrow keys' in code
-    assert "let weight=(...cell)=>Math.max(0,code(...cell)-1)/1000;" in code
+    assert "let weight=(...cell)=>Math.max(0,code(...cell)-1)/1000,show=" in code
 
 
 @pytest.mark.parametrize("name", FRAGMENTS + FIGURES)
@@ -394,6 +432,8 @@ def test_the_sources_keep_to_the_rules_that_make_squeezing_safe(name):
     assert not [line for line in code if line.count("`") % 2 or line.count('"') % 2]
     assert not [line for line in code if re.search(r"[(,=] /\S", line)]
     assert not [line for line in code if re.search(r"\$\{[^}`]*`", line)]
+    whole = [line for line in code if re.search(r"^ *const .*;$", line)]
+    assert not [line for line in whole if line.count("{") != line.count("}")]
 
 
 def test_styles_move_nothing_that_a_reader_asked_to_keep_still():

@@ -1,6 +1,7 @@
 """What a reader sees after real mouse, key and touch events in a browser."""
 
 import functools
+import io
 import re
 
 import matplotlib
@@ -385,6 +386,91 @@ def test_masked_cells_are_hatched_and_called_masked(shown):
     page.mouse.move(*in_heatmap(page, 3, 1))
     assert "masked" not in said(page)
     assert page.locator(".hatch").get_attribute("d").count("M") == 10
+
+
+GOLD = {(0, 0), (1, 1), (2, 1), (4, 4)}
+
+
+def outlined_cells(page):
+    """Return the cells (query, key) that the frames on the page go around."""
+    canvas = page.locator(".views canvas").bounding_box()
+    boxes = page.locator(".outline").evaluate(
+        "path => { const edge = path.ownerSVGElement.getBoundingClientRect();"
+        "return path.getAttribute('d').split('M').slice(1).map(part => {"
+        "const [x, y, side] = part.split(/[,hv]/).map(Number);"
+        "return [edge.left + x + side / 2, edge.top + y + side / 2]; }); }"
+    )
+    place = [((x - canvas["x"]), (y - canvas["y"])) for x, y in boxes]
+    cell = canvas["width"] / len(WORDS)
+    return {(int(y // cell), int(x // cell)) for x, y in place}
+
+
+def test_outlined_cells_are_framed_named_and_in_the_legend(shown):
+    page = shown(attention(outline=frozenset(GOLD)))
+    assert outlined_cells(page) == GOLD
+    assert page.get_by_text("□ gold link", exact=True).is_visible()
+    page.mouse.move(*in_heatmap(page, 2, 1))
+    assert f"weight {WEIGHTS[0, 0, 2, 1]:.3f} (gold link). It looks" in said(page)
+    page.mouse.move(*in_heatmap(page, 2, 2))
+    assert f"the weight {WEIGHTS[0, 0, 2, 2]:.3f}. It looks" in said(page)
+
+
+def test_the_largest_weights_say_whether_they_are_outlined(shown):
+    weights = torch.tensor([[0.6, 0.3, 0.1], [0.2, 0.2, 0.6]])
+    page = shown(
+        show_attention(weights, "ab", "xyz", outline={(0, 1)}, outline_label="target")
+    )
+    page.locator("[role=application]").focus()
+    press(page, "ArrowDown")
+    assert said(page) == (
+        "query «a» looks most at «x» 0.600, «y» 0.300 (target), «z» 0.100."
+    )
+
+
+def test_without_an_outline_there_is_no_frame_and_no_legend(shown):
+    page = shown(attention())
+    assert page.locator(".outline").get_attribute("d") == ""
+    assert page.get_by_text("gold link").count() == 0
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("weight", [0.0, 0.5, 1.0])
+def test_a_frame_stands_out_from_a_cell_of_any_colour_in_grey(weight, scheme, shown):
+    from PIL import Image
+
+    weights = torch.tensor([[weight, 0.0] * 8] * 16) / 8
+    weights[0, :2] = torch.tensor([weight, 1 - weight])
+    weights[0, 2:] = 0
+    page = shown(
+        show_attention(weights, range(16), range(16), outline={(0, 0)}),
+        color_scheme=scheme,
+        **PHONE,
+    )
+    canvas = page.locator(".views canvas").bounding_box()
+    cell = canvas["width"] / 16
+    inner = {"width": cell - 3, "height": cell - 3}  # without its neighbours
+    clip = {"x": canvas["x"] + 1, "y": canvas["y"] + 1, **inner}
+    shot = io.BytesIO(page.screenshot(clip=clip, full_page=True))
+    low, high = Image.open(shot).convert("L").getextrema()
+    assert cell < 20 and high - low > 170
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_sixteen_words_a_side_are_legible_and_open_to_anybody(scheme, shown, barriers):
+    words = ["parce", "que", "la", "maison"] * 4
+    figure = show_attention(
+        torch.eye(16), words, words, names=("French", "English"), outline={(3, 5)}
+    )
+    for options in ({"viewport": {"width": 1280, "height": 900}}, PHONE):
+        page = shown(figure, color_scheme=scheme, **options)
+        labels = texts(page.locator("[role=application] text"))
+        assert labels[:2] == ["English", "French"] and labels[2:34] == words + words
+        assert barriers(page) == []
+        width = page.evaluate("document.documentElement.scrollWidth")
+        assert width <= options["viewport"]["width"]
+        row = page.locator("[role=application] text.end").first.bounding_box()
+        cell = page.locator(".views canvas").bounding_box()["height"] / 16
+        assert row["height"] <= cell + 4
 
 
 def test_many_weights_are_unpacked(shown):

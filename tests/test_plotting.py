@@ -1,3 +1,6 @@
+import itertools
+
+import numpy as np
 import pytest
 import torch
 
@@ -48,6 +51,88 @@ def test_a_weight_that_leaks_through_the_mask_stays_visible():
     assert len(ax.texts) == 4
 
 
+def frames(ax):
+    """Return the cells (query, key) that are framed."""
+    found = [patch for patch in ax.patches if patch.get_path_effects()]
+    middles = [patch.get_bbox().extents.reshape(2, 2).mean(0) for patch in found]
+    return {(round(float(y)), round(float(x))) for x, y in middles}
+
+
+def legend(fig):
+    return [text.get_text() for part in fig.legends for text in part.get_texts()]
+
+
+def test_gold_cells_are_framed_and_the_legend_names_them():
+    gold = {(0, 0), (1, 2), (1, 1)}
+    fig = show_heatmaps(torch.rand(2, 3), outline=gold)
+    assert frames(*heat(fig)) == gold
+    assert legend(fig) == ["gold link"]
+    assert legend(show_heatmaps(torch.eye(2), outline={(0, 1)}, outline_label="x")) == [
+        "x"
+    ]
+
+
+def test_a_boolean_outline_may_differ_between_panels_and_a_set_is_for_all():
+    weights = torch.rand(2, 3, 3)
+    both = [frames(ax) for ax in heat(show_heatmaps(weights, outline={(2, 0)}))]
+    assert both == [{(2, 0)}, {(2, 0)}]
+    gold = torch.eye(3).bool()
+    fig = show_heatmaps(weights, outline=torch.stack([gold, gold.flip(0)]))
+    diagonal, other = {(0, 0), (1, 1), (2, 2)}, {(0, 2), (1, 1), (2, 0)}
+    assert [frames(ax) for ax in heat(fig)] == [diagonal, other]
+    first_key = torch.tensor([True, False, False])
+    assert frames(heat(show_heatmaps(weights, outline=first_key))[0]) == {
+        (query, 0) for query in range(3)
+    }
+
+
+@pytest.mark.parametrize("outline", [None, set(), torch.zeros(2, 2).bool()])
+def test_without_an_outlined_cell_there_is_no_frame_and_no_legend(outline):
+    fig = show_heatmaps(torch.eye(2), outline=outline)
+    assert frames(*heat(fig)) == set() and legend(fig) == []
+
+
+def grey(fig, query, key):
+    """Return the grey values, 0 black to 1 white, that a printer gives a cell."""
+    fig.canvas.draw()
+    (ax,) = heat(fig)
+    corners = [[key - 0.5, query + 0.5], [key + 0.5, query - 0.5]]
+    (left, low), (right, high) = ax.transData.transform(corners).astype(int)
+    pixels = np.asarray(fig.canvas.buffer_rgba())[::-1][low:high, left:right, :3]
+    return pixels @ [0.299, 0.587, 0.114] / 255
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.3, 0.5, 0.7, 1.0])
+@pytest.mark.parametrize("size", [3, 16])
+def test_a_frame_stands_out_from_a_cell_of_any_colour_in_grey(weight, size):
+    weights = torch.full((size, size), weight)
+    labels = ["word"] * size
+    fig = show_heatmaps(weights, key_labels=labels, outline={(0, 0)})
+    framed = grey(fig, 0, 0)
+    assert framed.max() - framed.min() > 0.7
+
+
+def test_sixteen_words_on_both_axes_of_two_panels_do_not_overlap():
+    words = ["parce", "que", "la", "maison"] * 4
+    fig = show_heatmaps(
+        torch.eye(16).repeat(2, 1, 1),
+        query_labels=words,
+        key_labels=words,
+        titles=["attention", "gold"],
+        outline=torch.eye(16).bool(),
+    )
+    fig.canvas.draw()
+    left, right = heat(fig)
+    rows = [label.get_window_extent() for label in left.get_yticklabels()]
+    assert all(a.y0 >= b.y1 - 2 for a, b in itertools.pairwise(rows))
+    assert [label.get_text() for label in right.get_xticklabels()] == words
+    steps = np.diff([label.get_window_extent().x1 for label in right.get_xticklabels()])
+    letters = 10 * fig.dpi / 72  # a slanted line of letters needs its height, slanted
+    assert steps.min() > letters
+    assert left.get_window_extent().x1 < right.get_window_extent().x0
+    assert max(fig.get_size_inches()) < 9
+
+
 @pytest.mark.parametrize(
     ("weights", "options", "message"),
     [
@@ -55,6 +140,11 @@ def test_a_weight_that_leaks_through_the_mask_stays_visible():
         (torch.tensor([[float("nan")]]), {}, "must lie in 0 to 1"),
         (torch.rand(2), {}, r"got \(2,\)"),
         (torch.rand(2, 2), {"key_labels": ["a"]}, "1 key_labels for 2 key"),
+        (torch.rand(2, 3), {"outline": {(2, 1)}}, r"\(2, 1\) lies outside .* 2 quer"),
+        (torch.rand(2, 3), {"outline": {(0, -1)}}, r"\(0, -1\) lies outside"),
+        (torch.rand(2, 3), {"outline": {(-1, 0)}}, r"\(-1, 0\) lies outside"),
+        (torch.rand(2, 3), {"outline": torch.ones(2, 3)}, "boolean, .* got float32"),
+        (torch.rand(2, 3), {"outline": torch.ones(3, 2).bool()}, r"\(3, 2\) must br"),
     ],
 )
 def test_wrong_input_is_refused_with_advice(weights, options, message):

@@ -14,21 +14,23 @@ function shorten(text, room) {
 const embolden = (label, bold) => set(label, { "font-weight": bold ? 700 : 400 });
 
 function attention(root, data, host) {
-  const { queries, keys, names, heads, mask } = data;
+  const { queries, keys, names, heads } = data;
   const maps = heads > 1 ? [...count(heads), "mean"] : [0];
-  const columns = count(keys.length);
-  const cells = queries.flatMap((_, query) => columns.map((key) => [query, key]));
+  const [rows, columns] = [queries.length, keys.length];
+  const cells = queries.flatMap((_, query) => keys.map((__, key) => [query, key]));
   const now = { ...data.shown, query: -1, key: -1 };
 
   // A code is 0 for a weight of exactly 0, else 1 + the weight in thousandths.
   function code(query, key, head = now.head) {
     const map = now.layer * maps.length + head;
-    return data.codes[(map * queries.length + query) * keys.length + key];
+    return data.codes[(map * rows + query) * columns + key];
   }
   const weight = (...cell) => Math.max(0, code(...cell) - 1) / 1000;
   const show = (...cell) =>
     ["0", "<0.001"][code(...cell)] ?? weight(...cell).toFixed(3);
-  const isMasked = (query, key) => mask && mask[query * keys.length + key] === "0";
+  const has = (digits, digit) => (query, key) =>
+    digits?.[query * columns + key] === digit;
+  const [isMasked, isOutlined] = [has(data.mask, "0"), has(data.outline, "1")];
 
   const bar = add(root, "div", { class: "bar" });
   const strip = add(root, "div", { class: "bar heads" });
@@ -41,17 +43,18 @@ function attention(root, data, host) {
   const headSelect =
     heads > 1 && addSelect(bar, "head", maps, (head) => choose({ head }));
   addCheckbox(bar, "stretch colours per row", (stretched) => choose({ stretched }));
+  if (data.outline) add(bar, "span", {}, `□ ${data.outlined}`);
   const thumbnails = (heads > 1 ? maps : []).map((name, head) => {
     const button = addButton(strip, "", () => choose({ head }));
-    set(button, { "aria-label": `head ${name}` });
+    button.ariaLabel = `head ${name}`;
     const canvas = add(button, "canvas");
     add(button, "span", { class: "small" }, name);
     return { button, canvas };
   });
 
   function paint(canvas, shadeOf) {
-    set(canvas, { width: keys.length, height: queries.length });
-    const image = new ImageData(keys.length, queries.length);
+    set(canvas, { width: columns, height: rows });
+    const image = new ImageData(columns, rows);
     const dark = isDark(host);
     cells.forEach((cell, i) => image.data.set(colour(shadeOf(...cell), dark), 4 * i));
     canvas.getContext("2d").putImageData(image, 0, 0);
@@ -80,9 +83,14 @@ function attention(root, data, host) {
   }
 
   // ---- the sentence
+  const tell = (query, key) =>
+    show(query, key) +
+    (isMasked(query, key) ? " (masked)" : "") +
+    (isOutlined(query, key) ? ` (${data.outlined})` : "");
+
   function largest(tokens, cellOf) {
     return tokens
-      .map((token, i) => [code(...cellOf(i)), `${quote(token)} ${show(...cellOf(i))}`])
+      .map((token, i) => [code(...cellOf(i)), `${quote(token)} ${tell(...cellOf(i))}`])
       .sort((a, b) => b[0] - a[0])
       .slice(0, 3)
       .map(([, text]) => text)
@@ -100,13 +108,14 @@ function attention(root, data, host) {
     const row = `${names[0]} ${quote(queries[query])}`;
     const most = `looks most at ${largest(keys, (j) => [query, j])}.`;
     if (key < 0) return `${row} ${most}`;
-    const masked = isMasked(query, key) ? " (masked)" : "";
-    return `${row} gives ${column} the weight ${show(query, key)}${masked}. It ${most}`;
+    return `${row} gives ${column} the weight ${tell(query, key)}. It ${most}`;
   }
 
   // ---- drawing: a width changes all, a choice the colours, the pointer the marks
-  const scene = { ...data, cells, now, views, weight, show, paint };
-  Object.assign(scene, { isMasked, isChosen, isIn, point, listen });
+  const scene = {
+    ...data, cells, now, views, weight, show, paint, point, listen,
+    isMasked, isOutlined, isChosen, isIn,
+  };
   let [recolour, markHeatmap, markLines] = [];
 
   function mark() {
@@ -119,7 +128,7 @@ function attention(root, data, host) {
     Object.assign(now, change);
     thumbnails.forEach(({ button, canvas }, head) => {
       paint(canvas, (query, key) => weight(query, key, head));
-      set(button, { "aria-pressed": head === now.head });
+      button.ariaPressed = head === now.head;
     });
     if (headSelect) headSelect.value = now.head;
     recolour();
@@ -133,18 +142,18 @@ function attention(root, data, host) {
     const left = 40 + wide([...queries, names[0]]);
     const end = 40 + wide([...keys, names[1]]);
     const right = left + clamp(width - left - end, 50, 90);
-    const rows = Math.max(queries.length, keys.length);
-    const linesWidth = rows > 64 ? 0 : right + end;
+    const longest = Math.max(rows, columns);
+    const linesWidth = longest > 64 ? 0 : right + end;
     const side = 18 + wide(queries);
     // Slanted labels lean over the right edge: the last ones need room there.
-    const leans = keys.map((key, j) => 0.71 * wide([key]) - 12 * (keys.length - 1 - j));
+    const leans = keys.map((key, j) => 0.71 * wide([key]) - 12 * (columns - 1 - j));
     const lean = Math.max(8, ...leans);
-    const step = linesWidth ? clamp(480 / rows, 15, 40) : 600 / rows;
-    const cellIn = (space) => clamp((space - side - lean) / keys.length, 1, step);
+    const step = linesWidth ? clamp(480 / longest, 15, 40) : 600 / longest;
+    const cellIn = (space) => clamp((space - side - lean) / columns, 1, step);
     const [beside, below] = [cellIn(width - linesWidth - 16), cellIn(width)];
     const chosen = beside < Math.min(13, below) ? below : beside;
     const labelled = chosen >= 12;
-    const cell = labelled ? chosen : Math.min(step, (width - 32) / keys.length);
+    const cell = labelled ? chosen : Math.min(step, (width - 32) / columns);
     const flat = keys.every((token) => textWidth(token) <= cell - 4);
     const top = !labelled ? 24 : flat ? 40 : 30 + 0.71 * wide(keys);
     // Side by side, the rows of the two views lie in one line.

@@ -4,6 +4,9 @@ This module knows no model: weights and tokens go in.
 """
 
 import numpy as np
+import torch
+
+from tutorial_lib.plotting.outlines import add_legend, draw_outline
 
 from .figure import Figure
 from .inputs import as_text
@@ -11,6 +14,7 @@ from .weights import (
     as_data,
     as_layers,
     as_mask,
+    as_outline,
     check_tokens,
     check_weights,
     choose,
@@ -29,6 +33,8 @@ def show_attention(
     head=0,
     names=("query", "key"),
     mask=None,
+    outline=None,
+    outline_label="gold link",
     title=None,
 ):
     """Show which query token looks at which key token, and how much.
@@ -37,9 +43,11 @@ def show_attention(
     list with one (1, head, query, key) per layer: what a softmax over the keys
     returns. ``key_tokens`` default to ``query_tokens``. ``layer`` and ``head`` (a
     number or "mean") are shown first. ``mask`` broadcasts to (query, key), True where
-    a query may look; the other cells are hatched. Weights are shown to 3 decimals,
-    lines up to 64 tokens. Raises ValueError for scores, NaN, tokens that do not fit
-    the weights, and more than 256 tokens or 1 MB.
+    a query may look; the other cells are hatched. Cells in ``outline``, a set of
+    (query, key) or a boolean that broadcasts to it, are framed, and named by
+    ``outline_label``. Weights are shown to 3 decimals, lines up to 64 tokens. Raises
+    ValueError for scores, NaN, tokens, mask or outline that do not fit the weights,
+    and more than 256 tokens or 1 MB.
     """
     queries = [as_text(token) for token in query_tokens]
     keys = queries if key_tokens is None else [as_text(token) for token in key_tokens]
@@ -48,17 +56,18 @@ def show_attention(
     check_weights(weights)
     shown = choose(weights, layer, head)
     mask = None if mask is None else as_mask(mask, weights.shape[-2:])
-    names = [as_text(name) for name in names]
+    outline = as_outline(outline, weights.shape[-2:])
+    names, outlined = [as_text(name) for name in names], as_text(outline_label)
     data = {"queries": queries, "keys": keys, "names": names, "shown": shown}
-    data |= as_data(weights, mask)
+    data |= {"outlined": outlined, **as_data(weights, mask, outline)}
     first = with_mean(weights)[shown["layer"], shown["head"]]
     return Figure(
         "attention",
         FILES,
         data,
-        text=_sentence(first, data),
+        text=_sentence(first, data) + _agreement(first, data, outline),
         title=title,
-        draw=lambda: _draw(first, data, mask),
+        draw=lambda: _draw(first, data, mask, outline),
     )
 
 
@@ -81,7 +90,18 @@ def _sentence(weights, data):
     )
 
 
-def _draw(weights, data, mask):
+def _agreement(weights, data, outline):
+    if outline is None:
+        return ""
+    rows = outline.any(1)
+    right = outline[np.arange(len(rows)), weights.argmax(1)].sum()
+    return (
+        f" {outline.sum()} cells are framed ({data['outlined']}): the largest weight "
+        f"of {right} of the {rows.sum()} {data['names'][0]} tokens that have one."
+    )
+
+
+def _draw(weights, data, mask, outline):
     from matplotlib.figure import Figure as Canvas
 
     rows, columns = weights.shape
@@ -91,6 +111,9 @@ def _draw(weights, data, mask):
     ax = fig.subplots()
     image = ax.imshow(weights, cmap="Blues", vmin=0, vmax=1)
     _hatch(ax, mask)
+    if outline is not None:
+        draw_outline(ax, torch.from_numpy(outline), size=cell)
+        add_legend(fig, data["outlined"])
     labelled = slice(None) if cell >= 0.2 else slice(0)
     plain = {"parse_math": False}
     turned = {"rotation": 45, "ha": "left", "rotation_mode": "anchor", **plain}

@@ -1,7 +1,9 @@
 // What every figure shares: how it starts, follows the page and speaks. It knows no
 // figure. Pages carry these files without comments and spaces (sources.py), so here
 // statements end in semicolons, comments fill whole lines, literals stay on one line,
-// and there are no regular expressions, no templates inside templates, no for (;;).
+// a line from const to a semicolon is a whole statement, a brace alone on a line ends a
+// block, and there are no regular expressions, no templates inside templates, no for
+// (;;).
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -97,8 +99,8 @@ function follow(host, draw) {
   check();
   const later = () => setTimeout(check, 60);
   const observer = new MutationObserver(later);
-  observer.observe(document.documentElement, { attributes: true });
-  observer.observe(document.body, { attributes: true });
+  const { body, documentElement } = document;
+  for (const node of [body, documentElement]) observer.observe(node, { attributes: true });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", later);
   new ResizeObserver(check).observe(host);
 }

@@ -1,7 +1,7 @@
 // The heatmap. Returns the functions that colour it and mark what a reader points at.
 
 function drawHeatmap(scene, { left, top, cell, flat, labelled }) {
-  const { queries, keys, names, cells, now, weight, show, isMasked } = scene;
+  const { queries, keys, names, cells, now, weight, show } = scene;
   const [wide, high] = [cell * keys.length, cell * queries.length];
   const [x, y] = [(key) => left + cell * key, (query) => top + cell * query];
   const box = add(scene.views, "div", { tabindex: 0, role: "application" });
@@ -24,12 +24,19 @@ function drawHeatmap(scene, { left, top, cell, flat, labelled }) {
   const columnLabels = (labelled ? keys : []).map((token, key) =>
     addLabel(token, x(key + 0.5) + shift, top - 6, angle, style));
 
+  const addPath = (kind, isIn, draw) => {
+    const d = cells.filter((pair) => isIn(...pair)).map(draw).join("");
+    add(svg, "path", { class: kind, d });
+  };
   const half = cell / 2;
-  const hatch = ([query, key]) =>
-    isMasked(query, key)
-      ? `M${x(key)},${y(query) + half}l${half},${-half}m${half},0l${-cell},${cell}`
-      : "";
-  add(svg, "path", { class: "hatch", d: cells.map(hatch).join("") });
+  addPath("hatch", scene.isMasked, ([query, key]) =>
+    `M${x(key)},${y(query) + half}l${half},${-half}m${half},0l${-cell},${cell}`);
+  // Inset, so that neighbours stay apart and the pointer's frame goes around it; in two
+  // tones, of which one stands out from any cell.
+  const side = cell - 4;
+  const square = ([query, key]) =>
+    `M${x(key) + 2},${y(query) + 2}h${side}v${side}h${-side}z`;
+  for (const tone of ["halo", "outline"]) addPath(tone, scene.isOutlined, square);
   const numbers = (cell >= 27 && cells.length <= 144 ? cells : []).map(([query, key]) =>
     addText(svg, x(key + 0.5), y(query + 0.5) + 4, "", "small number middle"));
   const frame = add(svg, "rect", { class: "frame" });

@@ -10,6 +10,10 @@ import re
 
 HERE = pathlib.Path(__file__).parent
 LITERAL = re.compile(r'("(?:\\.|[^"\\])*"|`(?:\\.|[^`\\])*`)')
+OPEN_LINE = re.compile(r"(?<=[,(\[=>?:])\n|\n(?=[)\].?:])")
+# Whole statements, a line each, of which one const can declare all.
+DECLARATIONS = re.compile(r"^const .*;(?:\nconst .*;)+$", re.MULTILINE)
+BLOCK_END = re.compile(r"^}\n", re.MULTILINE)
 
 # What code can spare outside literals, in this order.
 SPARE = [
@@ -18,6 +22,8 @@ SPARE = [
     (r"(?<=[;{,(\[=>])\n|\n(?=[})\].?:])", ""),  # where no statement can end
     (r"[;,](?=\n?[})\]])", ""),
     (r"(?<![\w.?])0(?=\.\d)", ""),
+    (r"(?<!\w)\((\w+)\)=>", r"\1=>"),
+    (r"\btrue\b", "!0"),
     (r"\bconst\b", "let"),  # oxlint has seen that nothing is assigned twice
 ]
 
@@ -32,10 +38,13 @@ def shipped(name):
 
 
 def _squeeze_css(code):
-    return re.sub(r"(?<=[{};,])\n|(?<=:) | (?={)|;\n(?=})", "", code)
+    return re.sub(r"(?<=[{};,])\n|(?<=[:,]) | (?={)|;\n(?=})", "", code)
 
 
 def _squeeze_js(code):
+    code = OPEN_LINE.sub("", code)
+    code = DECLARATIONS.sub(lambda run: run[0].replace(";\nconst ", ", "), code)
+    code = BLOCK_END.sub("}", code)
     parts = LITERAL.split(code)
     for pattern, kept in SPARE:
         parts[::2] = [re.sub(pattern, kept, part) for part in parts[::2]]

@@ -8,6 +8,8 @@ import zlib
 
 import numpy as np
 
+from tutorial_lib.plotting.outlines import as_cells
+
 from .inputs import as_array
 
 MOST_TOKENS = 256
@@ -92,12 +94,21 @@ def as_mask(mask, shape):
         ) from None
 
 
-def as_data(weights, mask):
-    """Return what the JavaScript needs to know of the weights and the mask."""
+def as_outline(outline, shape):
+    """Return a boolean array (query, key), True in framed cells; None if none is."""
+    cells = as_cells(set() if outline is None else outline, shape).numpy()
+    return cells if cells.any() else None
+
+
+def as_data(weights, mask, outline):
+    """Return what the JavaScript needs to know of the weights and their cells."""
     layers, heads, *_ = weights.shape
-    digits = None if mask is None else "".join("01"[int(may)] for may in mask.flat)
-    packed = pack(with_mean(weights))
-    return {"layers": layers, "heads": heads, "mask": digits, **packed}
+    cells = {"mask": _digits(mask), "outline": _digits(outline)}
+    return {"layers": layers, "heads": heads, **cells, **pack(with_mean(weights))}
+
+
+def _digits(cells):
+    return None if cells is None else "".join("01"[int(cell)] for cell in cells.flat)
 
 
 def pack(weights):

@@ -2,6 +2,7 @@
 
 import torch
 
+from tutorial_lib.plotting.outlines import add_legend, as_cells, draw_outline
 from tutorial_lib.plotting.panels import array, open_panels
 
 
@@ -12,6 +13,8 @@ def show_heatmaps(
     key_labels=None,
     titles=None,
     mask=None,
+    outline=None,
+    outline_label="gold link",
     scores=False,
     xlabel="key",
     ylabel="query",
@@ -21,29 +24,32 @@ def show_heatmaps(
     ``weights`` is (row, column, query, key), (column, query, key) or (query, key), with
     values from 0 to 1; with ``scores`` any values, on a scale centred at 0. ``titles``
     names the panels, row by row. Cells where the boolean ``mask``, which broadcasts to
-    the weights, is False are hatched. Small maps show their numbers. Raises ValueError
-    for weights outside 0 to 1, or labels that do not match the axes.
+    the weights, is False are hatched. Cells in ``outline``, a set of (query, key) for
+    every panel or a boolean that broadcasts to the weights, are framed, and named by
+    ``outline_label``. Small maps show their numbers. Raises ValueError for weights
+    outside 0 to 1, and labels, mask or outline that do not match the axes.
     """
     weights = _grid(weights)
     _check_heatmaps(weights, query_labels, key_labels, scores)
     rows, columns = weights.shape[:2]
+    panels = weights.flatten(0, 1)
     limit = (weights.abs().max().item() or 1.0) if scores else 1.0
-    lowest, colours = (-limit, "RdBu_r") if scores else (0, "Blues")
-    hidden = torch.zeros_like(weights).bool() if mask is None else ~mask
-    hidden = hidden.expand(weights.shape).reshape(-1, *weights.shape[2:])
-    size = _panel_size(weights.shape, query_labels, key_labels, titles)
+    hidden = torch.zeros_like(panels).bool() if mask is None else _hidden(mask, weights)
+    framed = as_cells(set() if outline is None else outline, weights.shape)
+    cell = _cell_size(weights.shape)
+    size = _panel_size(cell, weights.shape, query_labels, key_labels, titles)
     with open_panels(rows, columns, size=size) as (fig, axes):
         for i, ax in enumerate(axes.flat):
-            cells = _without(weights.flatten(0, 1)[i], hidden[i], scores)
-            image = ax.imshow(
-                array(cells), cmap=colours, vmin=lowest, vmax=limit, aspect="equal"
-            )
+            cells = _without(panels[i], hidden[i], scores)
+            image = _draw_cells(ax, cells, limit, scores)
             _hatch(ax, hidden[i])
-            _write_numbers(ax, cells, limit)
+            draw_outline(ax, framed.flatten(0, 1)[i], size=cell)
             _label_cells(ax, query_labels, key_labels)
             ax.set(title=titles[i] if titles else "", xlabel=xlabel, ylabel=ylabel)
             ax.label_outer(remove_inner_ticks=True)
         fig.colorbar(image, ax=axes, label="score" if scores else "weight", pad=0.02)
+        if framed.any():
+            add_legend(fig, outline_label)
     return fig
 
 
@@ -71,13 +77,30 @@ def _check_heatmaps(weights, query_labels, key_labels, scores):
             raise ValueError(f"{len(labels)} {name}_labels for {size} {name} positions")
 
 
-def _panel_size(shape, query_labels, key_labels, titles):
+def _cell_size(shape):
+    _, columns, queries, keys = shape
+    return min(0.55, 4.2 / max(queries, keys), 6.4 / columns / keys)
+
+
+def _panel_size(cell, shape, query_labels, key_labels, titles):
     _, columns, queries, keys = shape
     longest = max((len(str(label)) for label in query_labels or [""]), default=0)
-    cell = min(0.55, 4.2 / max(queries, keys), 6.4 / columns / keys)
     width = max(cell * keys + (0.09 * longest + 0.7) / columns, 1.2)
     height = max(cell * queries, 0.8) + (0.75 if key_labels else 0.5)
     return width, height + (0.25 if titles else 0)
+
+
+def _hidden(mask, weights):
+    return (~mask).expand(weights.shape).flatten(0, 1)
+
+
+def _draw_cells(ax, cells, limit, scores):
+    lowest, colours = (-limit, "RdBu_r") if scores else (0, "Blues")
+    image = ax.imshow(
+        array(cells), cmap=colours, vmin=lowest, vmax=limit, aspect="equal"
+    )
+    _write_numbers(ax, cells, limit)
+    return image
 
 
 def _write_numbers(ax, cells, limit):
