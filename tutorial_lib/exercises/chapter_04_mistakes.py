@@ -1,0 +1,187 @@
+"""Known wrong answers of chapter 4, as (code, message, answer).
+
+This module does not know the right answers.
+"""
+
+import torch
+from torch.nn.utils.rnn import pad_sequence
+
+from tutorial_lib.attention import scaled_dot_product_attention
+from tutorial_lib.masks import causal_mask, length_mask
+
+
+def _packed(*, same=True, order="past", hide_padding=True):
+    """Return an answer that asks some of the three questions, or asks one wrongly."""
+
+    def answer(sentence):
+        mask = sentence[:, :, None] == sentence[:, None, :]
+        if not same:
+            mask = torch.ones_like(mask)
+        past = causal_mask(sentence.shape[1])
+        orders = {"past": past, "future": past.mT, "strict": past.tril(diagonal=-1)}
+        if order in orders:
+            mask = mask & orders[order]
+        return mask & (sentence > 0)[:, None, :] if hide_padding else mask
+
+    return answer
+
+
+PACKED = [
+    (
+        "inverted",
+        "Your mask is inverted: True means that a query may look.",
+        lambda sentence: ~_packed()(sentence),
+    ),
+    (
+        "padding-sees-padding",
+        "Padding looks at padding: all of it has the number 0, so it counts as one "
+        "sentence. Ask also for `sentence > 0`.",
+        _packed(hide_padding=False),
+    ),
+    (
+        "not-causal",
+        "The sentences are kept apart, but a token sees the rest of its sentence: the "
+        "future is still to hide.",
+        _packed(order=None),
+    ),
+    (
+        "not-causal",
+        "The sentences are kept apart, but a token sees the rest of its sentence: the "
+        "future is still to hide (and padding must see nothing).",
+        _packed(order=None, hide_padding=False),
+    ),
+    (
+        "one-sentence",
+        "A token sees the earlier sentences of its row. Compare the numbers of query "
+        "and key.",
+        _packed(same=False),
+    ),
+    (
+        "one-sentence",
+        "This is the causal mask alone: a token sees the earlier sentences of its row, "
+        "and padding sees them too.",
+        _packed(same=False, hide_padding=False),
+    ),
+    (
+        "future",
+        "Your queries look at later tokens: queries and keys are swapped.",
+        _packed(order="future"),
+    ),
+    (
+        "not-itself",
+        "A token may look at itself, too: keep the diagonal.",
+        _packed(order="strict"),
+    ),
+]
+
+
+def _lowest(number):
+    """Return an answer that fills the hidden cells with a number of its own."""
+
+    def answer(mask, dtype):
+        hidden = torch.tensor(number(dtype)).to(dtype)  # may become −∞ on the way
+        return torch.where(mask, torch.zeros((), dtype=dtype), hidden)
+
+    return answer
+
+
+def _inverted(mask, dtype):
+    return torch.zeros(mask.shape, dtype=dtype).masked_fill(
+        mask, torch.finfo(dtype).min / 2
+    )
+
+
+ADDITIVE = [
+    (
+        "zero-times-infinity",
+        "Where a query may look you multiply 0 by −∞, and that is NaN. Fill in the "
+        "number instead: `masked_fill` or `torch.where`.",
+        lambda mask, dtype: (~mask).to(dtype) * -torch.inf,
+    ),
+    (
+        "inverted",
+        "You lower the scores of the keys that a query MAY look at. True means that "
+        "it may look: its number is 0.",
+        _inverted,
+    ),
+    (
+        "ones-and-zeros",
+        "You return the mask itself as 1 and 0. Added to a score, 1 hides nothing.",
+        lambda mask, dtype: mask.to(dtype),
+    ),
+    (
+        "out-of-range",
+        "Your number is out of reach for float16, whose lowest is −65,504: it becomes "
+        "−∞ there, and a row that sees nothing becomes NaN. Ask `torch.finfo(dtype)`.",
+        _lowest(lambda dtype: -1e9),
+    ),
+    (
+        "minus-infinity",
+        "−∞ hides well, but in a row that sees nothing all sums are −∞, and the "
+        "softmax of that is NaN. Use a number that is low, yet a number.",
+        _lowest(lambda dtype: -torch.inf),
+    ),
+    (
+        "no-room",
+        "You add the very lowest number of the type. A negative score takes the sum "
+        "below it, to −∞, and a row that sees nothing becomes NaN. Leave room.",
+        _lowest(lambda dtype: torch.finfo(dtype).min),
+    ),
+]
+
+
+def _batch(*, hide=length_mask, causal=False, cut=True):
+    """Return an answer that pads, with one thing changed."""
+
+    def answer(sentences):
+        lengths = [len(x) for x in sentences]
+        x = pad_sequence(sentences, batch_first=True)
+        mask = hide(lengths, x.shape[1])
+        outputs, _ = scaled_dot_product_attention(x, x, x, mask, causal=causal)
+        pairs = zip(outputs, lengths, strict=True)
+        return [o[:n] for o, n in pairs] if cut else list(outputs)
+
+    return answer
+
+
+def _everything_visible(lengths, keys):
+    return torch.ones(len(lengths), 1, keys, dtype=torch.bool)
+
+
+def _in_one_row(sentences):
+    x = torch.cat(sentences)
+    outputs, _ = scaled_dot_product_attention(x, x, x)
+    return list(outputs.split([len(x) for x in sentences]))
+
+
+BATCH = [
+    (
+        "not-cut",
+        "You return the outputs of the padding, too. Cut each output to the length of "
+        "its sentence.",
+        _batch(cut=False),
+    ),
+    (
+        "padding-seen",
+        "The words of the shorter sentences look at padding: hide its columns by a "
+        "mask (batch, 1, key). A mask (batch, query, 1) would hide rows instead.",
+        _batch(hide=_everything_visible),
+    ),
+    (
+        "causal",
+        "Your words look back only. Here every word may look at all words of its "
+        "sentence.",
+        _batch(causal=True),
+    ),
+    (
+        "mask-inverted",
+        "Your mask is inverted: the padding is visible and the words are hidden.",
+        _batch(hide=lambda lengths, keys: ~length_mask(lengths, keys)),
+    ),
+    (
+        "in-one-row",
+        "You put all sentences into one row, where they look at one another. "
+        "Give each a row of its own, or keep them apart by a mask.",
+        _in_one_row,
+    ),
+]
