@@ -1,19 +1,14 @@
 """Training: the loop, its history, and runs that are stopped and resumed."""
 
 import math
-import os
 import random
-import signal
 from typing import NamedTuple
 
 import pytest
 import torch
-import torch.nn.functional as F
 from torch import nn
-from torch.utils.data import DataLoader, TensorDataset
 
-from tutorial_lib.training import History, fit, token_losses, warmup_cosine
-from tutorial_lib.training.history import running_mean
+from tutorial_lib.training import fit
 
 POINTS = torch.arange(24.0).reshape(12, 2).sin()
 TARGETS = POINTS @ torch.tensor([2.0, -1.0]) + 0.5
@@ -203,7 +198,7 @@ class TestWhatDoesNotFit:
 
     def test_a_generator_is_refused_for_two_epochs_before_any_step(self):
         model, batches = line(), iter(BATCHES)
-        with pytest.raises(ValueError, match="generator.*once.*2 epochs.*DataLoader"):
+        with pytest.raises(ValueError, match=r"generator.*once.*2 epochs.*DataLoader"):
             fit(model, batches, squared, optimizer=sgd(model), epochs=2)
         assert len(list(batches)) == 3
         one = fit(model, iter(BATCHES), squared, optimizer=sgd(model), epochs=1)
@@ -211,7 +206,7 @@ class TestWhatDoesNotFit:
 
     def test_a_generator_that_ends_before_the_steps_do_is_named(self):
         model = line()
-        with pytest.raises(ValueError, match="nothing in epoch 2.*read once"):
+        with pytest.raises(ValueError, match=r"nothing in epoch 2.*read once"):
             fit(model, iter(BATCHES), squared, optimizer=sgd(model), steps=5)
 
     def test_a_model_with_nothing_to_train_is_named(self):
@@ -247,7 +242,7 @@ class TestWhatDoesNotFit:
     def test_a_loss_that_is_not_finite_stops_before_the_weights_are_lost(self, wrong):
         broken = [*BATCHES[:2], (BATCHES[2][0] * wrong, BATCHES[2][1])]
         model, expected = line(), line()
-        with pytest.raises(FloatingPointError, match="step 3 .*smaller learning rate"):
+        with pytest.raises(FloatingPointError, match=r"step 3 .*smaller learning rate"):
             fit(model, broken, squared, optimizer=sgd(model), epochs=1)
         fit(expected, BATCHES, squared, optimizer=sgd(expected), steps=2)
         assert model.weight.equal(expected.weight)

@@ -53,7 +53,7 @@ class OneProcess:
         return model, optimizer
 
     @contextmanager
-    def share(self, batch):
+    def share(self, batch, step):
         """Give a ``with`` block this process's share of the batch, on the device."""
         yield map_nest(lambda tensor: tensor.to(self.device), batch)
 
@@ -91,7 +91,7 @@ class ManyProcesses(OneProcess):
         return self.accelerator.prepare(model, optimizer)
 
     @contextmanager
-    def share(self, batch):
+    def share(self, batch, step):
         """Give a block every so many rows, and random numbers of this process alone."""
         rank, processes = self.accelerator.process_index, self.accelerator.num_processes
         self.rows = len(range(rank, _count_rows(batch), processes))
@@ -101,9 +101,9 @@ class ManyProcesses(OneProcess):
             mine = tensor[first::processes] if tensor.ndim else tensor
             return mine.to(self.device)
 
-        seed = int(torch.randint(2**31, ())) + rank
         state = read_randomness()
-        torch.manual_seed(seed)
+        seed = torch.initial_seed() + 1 + step * processes + rank
+        torch.manual_seed(seed % 2**63)
         try:
             yield map_nest(part, batch)
         finally:

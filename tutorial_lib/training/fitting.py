@@ -68,7 +68,7 @@ def fit(
     ):
         for batch in run.batches():
             run.set_rates(schedule(course.done) if schedule else 1.0)
-            with engine.share(batch) as share:
+            with engine.share(batch, course.done) as share:
                 losses = loss(trained, share)  # predict, and compare with the truth
             _check_losses(losses)
             optimizer.zero_grad()
