@@ -7,6 +7,7 @@ import subprocess
 import sys
 import zipfile
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from tutorial_lib.data import (
     originals,
     tokenize,
 )
+from tutorial_lib.data.grammar import HELD_OUT
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 PARTS = ("train", "valid", "test")
@@ -214,11 +216,30 @@ def test_the_grammar_is_as_large_as_asked_and_as_the_seed_says():
     assert first != other
 
 
+def test_the_grammar_tests_on_longer_sentences_on_request():
+    data = load_translation("grammar", train=100, held_out=20, longer=(3,))
+    assert Counter(pair.clauses for pair in data.test) == {1: 10, 2: 10, 3: 10}
+    assert {pair.clauses for pair in data.train} == {1, 2}
+
+
+def test_the_grammar_tests_on_new_combinations_on_request():
+    def is_new(pair):  # an attribute, which English puts just before its noun
+        return any(two in HELD_OUT for two in pairwise(pair.source))
+
+    data = load_translation(
+        "grammar", train=400, held_out=100, held_out_combinations=True
+    )
+    assert any(map(is_new, data.test))
+    assert not any(map(is_new, [*data.train, *data.valid]))
+
+
 def test_what_does_not_fit_is_refused_by_name(tatoeba):
     with pytest.raises(ValueError, match="grammar, tatoeba, multi30k, got 'wmt'"):
         load_translation("wmt")
     with pytest.raises(ValueError, match=r"leave out first= and folder="):
         load_translation("grammar", first=10)
+    with pytest.raises(ValueError, match=r"leave out longer= and held_out_comb"):
+        load_translation("tatoeba", folder=tatoeba, longer=(3,))
     with pytest.raises(ValueError, match="no pair left to train on"):
         load_translation("tatoeba", folder=tatoeba, held_out=5, train=0)
     with pytest.raises(ValueError, match='"train", "valid" or "test", got \'val\''):

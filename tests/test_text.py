@@ -256,6 +256,22 @@ def test_seed_and_epoch_decide_the_batches():
     assert contents(other, 1) != first
 
 
+def test_a_pair_meets_others_in_every_epoch():
+    pairs = [SentencePair((f"s{i}",), (f"t{i}",)) for i in range(40)]
+    batches, *_ = batches_of(pairs, size=10)
+    first, second = (
+        {frozenset(map(str, b)) for b in contents(batches, e)} for e in "12"
+    )
+    assert not first & second
+
+
+def test_a_long_sentence_makes_only_its_own_batch_small():
+    lengths = 8, 1, 1, 1, 1, 8  # with <bos> and <eos> 10, 3, 3, 3, 3, 10
+    pairs = [SentencePair(("s",), ("t",) * length) for length in lengths]
+    batches, *_ = batches_of(pairs, tokens=12, shuffle=False)
+    assert [len(batch.source) for batch in batches] == [1, 4, 1]
+
+
 def test_batches_come_in_no_order_of_length():
     batches, *_ = batches_of(numbered(200), size=5)
     lengths = [batch.target.shape[1] for batch in batches]

@@ -4,7 +4,7 @@ This package knows no model.
 """
 
 from tutorial_lib.data.batches import Batch, Batches
-from tutorial_lib.data.corpora import Translation, load_translation
+from tutorial_lib.data.corpora import load_translation
 from tutorial_lib.data.downloads import DataError
 from tutorial_lib.data.text import (
     BOS,
@@ -17,6 +17,7 @@ from tutorial_lib.data.text import (
     pad,
     tokenize,
 )
+from tutorial_lib.data.translation import Translation
 
 __all__ = [
     "BOS",
