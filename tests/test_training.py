@@ -8,7 +8,9 @@ import pytest
 import torch
 from torch import nn
 
-from tutorial_lib.training import fit
+from tutorial_lib.data import Batch
+from tutorial_lib.training import History, fit, token_losses, warmup_cosine
+from tutorial_lib.training.history import running_mean
 
 POINTS = torch.arange(24.0).reshape(12, 2).sin()
 TARGETS = POINTS @ torch.tensor([2.0, -1.0]) + 0.5
@@ -255,3 +257,89 @@ class TestWhatDoesNotFit:
         with pytest.raises(FloatingPointError, match=r"loss 0\.0 and gradient norm"):
             fit(model, BATCHES, root, optimizer=sgd(model), epochs=1)
         assert model.weight.equal(expected.weight)
+
+
+class TestTokenLosses:
+    def test_each_target_word_and_the_end_count_and_padding_does_not(self):
+        class Fixed(nn.Module):
+            """Say the same, whatever comes: (batch, token, vocab)."""
+
+            def forward(self, source, lengths, target):
+                self.given = source, lengths, target
+                return torch.arange(2 * 3 * 4.0).reshape(2, 3, 4).sin()
+
+        source, lengths = torch.tensor([[3, 3], [3, 0]]), torch.tensor([2, 1])
+        target = torch.tensor([[1, 3, 3, 2], [1, 2, 0, 0]])
+        model = Fixed()
+        batch = Batch(source, lengths, target, torch.tensor([4, 2]))
+        losses = token_losses(model, batch)
+
+        logits = model(None, None, None)
+        said = [(0, 0, 3), (0, 1, 3), (0, 2, 2), (1, 0, 2)]
+        expected = [-logits[i, t].log_softmax(-1)[word] for i, t, word in said]
+        torch.testing.assert_close(losses, torch.stack(expected))
+
+    def test_the_model_is_given_the_target_up_to_the_word_before(self):
+        seen = []
+
+        def model(source, lengths, target):
+            seen.extend([source, lengths, target])
+            return torch.zeros(1, 2, 4)
+
+        source, lengths = torch.tensor([[3]]), torch.tensor([1])
+        token_losses(
+            model, Batch(source, lengths, torch.tensor([[1, 3, 2]]), lengths + 2)
+        )
+        assert [tensor.tolist() for tensor in seen] == [[[3]], [1], [[1, 3]]]
+
+    def test_smoothing_gives_a_share_of_the_truth_to_every_word(self):
+        logits = torch.tensor([[[2.0, 0.0, 1.0]]])
+        batch = Batch(None, None, torch.tensor([[1, 2]]), torch.tensor([2]))
+        smooth = token_losses(lambda *_: logits, batch, smoothing=0.3)
+        truth = torch.tensor([0.1, 0.1, 0.8])  # 0.7 and a third of 0.3
+        by_hand = -(truth * logits[0, 0].log_softmax(-1)).sum()
+        torch.testing.assert_close(smooth, by_hand[None])
+
+
+class TestSchedule:
+    def test_warmup_rises_in_a_line_and_the_cosine_falls_to_0(self):
+        schedule = warmup_cosine(4, 12)
+        rise, fall = [0.25, 0.5, 0.75, 1.0], [1.0, 0.5 + 0.5**1.5, 0.5, 0.5 - 0.5**1.5]
+        assert [schedule(step) for step in range(4)] == rise
+        assert [schedule(step) for step in (4, 6, 8, 10)] == pytest.approx(fall)
+        assert [schedule(step) for step in (12, 20)] == [0, 0]
+
+    def test_there_may_be_no_warmup_but_not_only_warmup(self):
+        assert warmup_cosine(0, 10)(0) == 1
+        with pytest.raises(ValueError, match="less than steps, got 10 and 10"):
+            warmup_cosine(10, 10)
+
+
+class TestHistory:
+    def test_a_running_mean_takes_what_there_is_at_the_ends(self):
+        assert running_mean([1, 3, 8, 0, 4], 1) == [2, 4, 11 / 3, 4, 2]
+        assert running_mean([1, 3, 8], 0) == [1, 3, 8]
+        assert running_mean([1, 3, 8], 9) == [4, 4, 4]
+
+    @pytest.mark.parametrize("yscale", ["log", "linear"])
+    def test_the_plot_shows_every_loss_and_their_running_mean(self, yscale):
+        history = History()
+        for step in range(100):
+            history.append(
+                epoch=1, loss=1 / (step + 1), learning_rate=0.1, gradient_norm=1.0
+            )
+        [ax] = history.plot(yscale=yscale).axes
+        assert ax.get_yscale() == yscale
+        assert (ax.get_xlabel(), ax.get_ylabel()) == ("step", "loss")
+        [points] = ax.collections
+        assert points.get_offsets()[:, 0].tolist() == history.steps
+        assert points.get_offsets()[:, 1].tolist() == pytest.approx(history.losses)
+        [curve] = ax.lines
+        assert curve.get_label() == "mean of 5 steps"
+        assert curve.get_ydata().tolist() == pytest.approx(
+            running_mean(history.losses, 2)
+        )
+
+    def test_a_history_without_a_step_cannot_be_plotted(self):
+        with pytest.raises(ValueError, match="no step to plot: train first"):
+            History().plot()

@@ -10,6 +10,7 @@ are right: the tests compare them.
 
 import hashlib
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -17,6 +18,7 @@ from pathlib import Path
 from tutorial_lib.sync import TOOLS, read_notebook, write_notebook
 
 CELL_TIMEOUT = 300  # seconds
+QUIET = {"TQDM_DISABLE": "1"}  # a progress bar would be stored as it last was
 NOTEBOOK_METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     # The lexer is what lets the book colour cells that hold a magic.
@@ -72,6 +74,7 @@ def run(path):
     notebook, started = nbformat.read(path, as_version=4), []
     client = NotebookClient(
         notebook,
+        coalesce_streams=True,  # else what is stored depends on when it was printed
         extra_arguments=["--log-level=ERROR"],
         kernel_name="python3",
         on_cell_start=lambda cell, cell_index: started.append(cell["id"]),
@@ -81,7 +84,7 @@ def run(path):
     )
     failure = None
     try:
-        client.execute()
+        client.execute(env=os.environ | QUIET)
     except (exceptions.CellControlSignal, exceptions.DeadKernelError) as error:
         failure = f"cell {started[-1]} failed, so nothing is stored\n{error}"
     return json.loads(nbformat.writes(notebook)), failure

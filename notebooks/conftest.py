@@ -1,0 +1,7 @@
+"""Run the notebooks for a comparison as they were run to be stored: without bars."""
+
+import os
+
+from tutorial_lib.execution import QUIET
+
+os.environ.update(QUIET)

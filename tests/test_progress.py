@@ -1,0 +1,125 @@
+"""The progress bar: seen where somebody looks, and gone when it is done."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+from tutorial_lib.execution import run
+
+ROOT = Path(__file__).parents[1]
+LOOP = """
+import time
+from tutorial_lib.progress import progress_bar
+print("before")
+with progress_bar(8) as bar:
+    for loss in range(8):
+        time.sleep(0.15)
+        bar.set_postfix_str(f"loss {loss}", refresh=False)
+        bar.update()
+print("after")
+"""
+NO_BAR = [{"name": "stdout", "output_type": "stream", "text": ["before\n", "after\n"]}]
+
+
+@pytest.fixture(autouse=True)
+def _visible(monkeypatch):
+    monkeypatch.delenv("TQDM_DISABLE", raising=False)
+
+
+@pytest.fixture
+def notebook(tmp_path):
+    """Write a notebook of one cell, with the bar in it."""
+    cell = nbformat.v4.new_code_cell(LOOP, id="loop")
+    path = tmp_path / "loop.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), path)
+    return path
+
+
+def run_in_terminal(code, **environment):
+    """Return what a program prints, and what its terminal is sent besides."""
+    pty = pytest.importorskip("pty")  # which Windows lacks
+    reader, writer = pty.openpty()
+    ran = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | environment,
+        stdout=subprocess.PIPE,
+        stderr=writer,
+        text=True,
+        check=True,
+    )
+    os.write(writer, b"END")
+    sent = os.read(reader, 100_000).decode()
+    os.close(writer)
+    os.close(reader)
+    return ran.stdout, sent.removesuffix("END")
+
+
+def test_a_terminal_shows_one_line_that_is_wiped_at_the_end():
+    printed, sent = run_in_terminal(LOOP)
+    assert printed == "before\nafter\n"
+    shown = sent.split("\r")
+    assert any("5/8 [00:00<00:00" in line and "loss 4" in line for line in shown)
+    assert "\n" not in sent
+    assert shown[-2].strip() == shown[-1] == ""
+
+
+def test_it_is_silent_where_it_is_told_to_be():
+    assert run_in_terminal(LOOP, TQDM_DISABLE="1")[1] == ""
+    hidden = LOOP.replace("progress_bar(8)", "progress_bar(8, shown=False)")
+    assert run_in_terminal(hidden)[1] == ""
+
+
+def test_what_is_over_at_once_shows_nothing():
+    assert run_in_terminal(LOOP.replace("sleep(0.15)", "sleep(0)"))[1] == ""
+
+
+def test_a_log_file_gets_nothing():
+    ran = subprocess.run(
+        [sys.executable, "-c", LOOP], capture_output=True, text=True, check=True
+    )
+    assert ran.stderr == ""
+
+
+def test_a_notebook_shows_one_line_that_is_empty_at_the_end(notebook):
+    shown = []
+
+    class Watched(NotebookClient):
+        def process_message(self, message, *rest):
+            shown.append(message["content"].get("data", {}).get("text/plain", ""))
+            return super().process_message(message, *rest)
+
+    content = nbformat.read(notebook, as_version=4)
+    Watched(content, kernel_name="python3").execute()
+    assert any(
+        "5/8 [00:00<00:00" in line and "loss 4" in line for line in filter(None, shown)
+    )
+    outputs = content.cells[0].outputs
+    texts = [output.data for output in outputs if output.output_type == "display_data"]
+    assert texts == [{"text/plain": ""}]
+    printed = "".join(output.text for output in outputs if "text" in output)
+    assert printed == "before\nafter\n"
+
+
+def test_a_notebook_of_the_book_stores_no_bar_and_passes_again(notebook):
+    content, failure = run(notebook)
+    assert failure is None
+    assert content["cells"][0]["outputs"] == NO_BAR
+
+    content["cells"][0]["metadata"] = {}
+    notebook.write_text(nbformat.writes(nbformat.from_dict(content)))
+    command = [sys.executable, "-m", "pytest", "--nbval", "--nbval-current-env"]
+    conftest = (ROOT / "notebooks/conftest.py").read_text()
+    notebook.with_name("conftest.py").write_text(conftest)
+    ran = subprocess.run(
+        [*command, "-p", "no:cacheprovider", notebook.name],
+        cwd=notebook.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout
