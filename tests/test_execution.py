@@ -99,3 +99,15 @@ def test_only_the_metadata_that_the_book_uses_is_stored():
         "jupyter": {"source_hidden": True},
         "tags": ["hide-input"],
     }
+
+
+def test_of_a_widget_only_what_lives_without_a_kernel_is_stored():
+    content = notebook("ask(answer, 'Who?')")
+    data = {
+        "application/vnd.jupyter.widget-view+json": {"model_id": "0123"},
+        "text/plain": ["You"],
+    }
+    shown = {"data": data, "metadata": {}, "output_type": "display_data"}
+    content["cells"][0]["outputs"] = [shown]
+    [output] = normalize(content)["cells"][0]["outputs"]
+    assert output["data"] == {"text/plain": ["You"]}

@@ -24,6 +24,7 @@ NOTEBOOK_METADATA = {
     # The lexer is what lets the book colour cells that hold a magic.
     "language_info": {"name": "python", "pygments_lexer": "ipython3"},
 }
+WIDGET = "application/vnd.jupyter.widget-view+json"
 CELL_METADATA = {"cellView", "collapsed", "jupyter", "mystnb", "tags"}
 JUPYTER_METADATA = {"outputs_hidden", "source_hidden"}
 
@@ -91,10 +92,16 @@ def run(path):
 
 
 def normalize(notebook):
-    """Keep only the metadata that the book uses; change the notebook in place."""
+    """Keep only what the book uses; change the notebook in place.
+
+    Other metadata go, and so do widgets, which are dead without their kernel: what
+    else their cell shows, as that of ``tutorial_lib.asking`` does, stays.
+    """
     notebook["metadata"] = NOTEBOOK_METADATA
     notebook["nbformat"], notebook["nbformat_minor"] = 4, 5
     for cell in notebook["cells"]:
+        for output in cell.get("outputs", []):
+            output.get("data", {}).pop(WIDGET, None)
         metadata = _only(cell["metadata"], CELL_METADATA)
         if "jupyter" in metadata:
             metadata["jupyter"] = _only(metadata["jupyter"], JUPYTER_METADATA)
