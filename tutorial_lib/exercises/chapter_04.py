@@ -205,6 +205,15 @@ def _(probe):
     probe.same()
 
 
+@batch.step("a word whose numbers are 0 is a word")
+def _(probe):
+    sentences = _sentences(3, 5, 2)
+    sentences[1][2, 0] = 0
+    sentences[1][4] = 0
+    probe(sentences)
+    probe.same()
+
+
 @batch.step("one batch, not a loop over the sentences")
 def _(probe):
     with Watch() as seen:

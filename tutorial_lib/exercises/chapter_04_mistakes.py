@@ -130,22 +130,23 @@ ADDITIVE = [
 ]
 
 
-def _batch(*, hide=length_mask, causal=False, cut=True):
+def _lengths(x, sentences):
+    return length_mask([len(sentence) for sentence in sentences], x.shape[1])
+
+
+def _batch(*, hide=_lengths, causal=False, cut=True, scale=lambda x: 1.0):
     """Return an answer that pads, with one thing changed."""
 
     def answer(sentences):
-        lengths = [len(x) for x in sentences]
         x = pad_sequence(sentences, batch_first=True)
-        mask = hide(lengths, x.shape[1])
-        outputs, _ = scaled_dot_product_attention(x, x, x, mask, causal=causal)
-        pairs = zip(outputs, lengths, strict=True)
-        return [o[:n] for o, n in pairs] if cut else list(outputs)
+        mask = hide(x, sentences)
+        outputs, _ = scaled_dot_product_attention(
+            x * scale(x), x, x, mask, causal=causal
+        )
+        pairs = zip(outputs, sentences, strict=True)
+        return [o[: len(sentence)] for o, sentence in pairs] if cut else list(outputs)
 
     return answer
-
-
-def _everything_visible(lengths, keys):
-    return torch.ones(len(lengths), 1, keys, dtype=torch.bool)
 
 
 def _in_one_row(sentences):
@@ -165,7 +166,7 @@ BATCH = [
         "padding-seen",
         "The words of the shorter sentences look at padding: hide its columns by a "
         "mask (batch, 1, key). A mask (batch, query, 1) would hide rows instead.",
-        _batch(hide=_everything_visible),
+        _batch(hide=lambda x, sentences: None),
     ),
     (
         "causal",
@@ -174,9 +175,26 @@ BATCH = [
         _batch(causal=True),
     ),
     (
+        "no-scale",
+        "The scores are not divided by √d_model, which is d_k here.",
+        _batch(scale=lambda x: x.shape[-1] ** 0.5),
+    ),
+    (
+        "zeros-hidden",
+        "You take every 0 for padding, and hide a word that has a 0 in it. Numbers do "
+        "not tell a word from padding: lengths do.",
+        _batch(hide=lambda x, sentences: (x != 0).all(dim=-1)[:, None]),
+    ),
+    (
+        "zeros-hidden",
+        "You take zeros for padding, and hide a word whose numbers are all 0. Numbers "
+        "do not tell a word from padding: lengths do.",
+        _batch(hide=lambda x, sentences: (x != 0).any(dim=-1)[:, None]),
+    ),
+    (
         "mask-inverted",
         "Your mask is inverted: the padding is visible and the words are hidden.",
-        _batch(hide=lambda lengths, keys: ~length_mask(lengths, keys)),
+        _batch(hide=lambda x, sentences: ~_lengths(x, sentences)),
     ),
     (
         "in-one-row",

@@ -122,6 +122,24 @@ MUTANTS = [
     ("attend_in_batch", "x, mask)", "x, ~mask)", "mask-inverted"),
     (
         "attend_in_batch",
+        "attention(x,",
+        "attention(x * x.shape[-1] ** 0.5,",
+        "no-scale",
+    ),
+    (
+        "attend_in_batch",
+        "length_mask(lengths, keys=x.shape[1])",
+        "(x != 0).all(dim=-1)[:, None]",
+        "zeros-hidden",
+    ),
+    (
+        "attend_in_batch",
+        "length_mask(lengths, keys=x.shape[1])",
+        "(x.abs().sum(dim=-1) > 0)[:, None]",
+        "zeros-hidden",
+    ),
+    (
+        "attend_in_batch",
         "    return [o[:length] for o, length in zip(outputs, lengths, strict=True)]",
         "    x = torch.cat(sentences)\n"
         "    outputs, _ = scaled_dot_product_attention(x, x, x)\n"
