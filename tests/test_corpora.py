@@ -279,6 +279,12 @@ def test_a_line_without_its_columns_is_named(tatoeba, line):
     assert "line 91 has not the columns" in refuse("tatoeba", tatoeba)
 
 
+@pytest.mark.parametrize("content", ["", "\n", "<html>\nPlease log in\n</html>\n"])
+def test_a_file_of_something_else_is_named(tmp_path, content):
+    (tmp_path / "fra.txt").write_text(content)
+    assert "line 1 has not the columns" in refuse("tatoeba", tmp_path)
+
+
 def test_sides_of_different_length_are_named(multi30k):
     path = multi30k / "val.fr.gz"
     path.write_bytes(gzip.compress(b"Chien 8\nChien 9\n"))

@@ -189,7 +189,9 @@ def test_other_checksums_say_their_kind(server, tmp_path):
 
 def test_a_file_that_is_gone_is_named_with_the_answer(server, tmp_path):
     server.status = 404
-    assert "answered 404 Not Found" in refuse(server, tmp_path)
+    message = refuse(server, tmp_path)
+    assert "answered 404 Not Found" in message
+    assert "what lies there now" not in message
     assert names(tmp_path) == []
 
 

@@ -47,9 +47,9 @@ def read_tatoeba(*, folder=None, first=None):
     if folder is None or not path.exists():
         path = _locate(address, checksum, folder)
     lines = read_lines(path, address, member="fra.txt")[:first]
-    tabs = lines[0].count("\t")
+    tabs = next((line.count("\t") for line in lines if line), 0)
     for number, line in enumerate(lines, start=1):
-        if line and (line.count("\t") != tabs or not tabs):
+        if not tabs or (line and line.count("\t") != tabs):
             raise damaged(path, address, f"line {number} has not the columns it should")
     rows = [line.split("\t") if line else ("", "") for line in lines]
     english, french = ([row[column] for row in rows] for column in (0, 1))
