@@ -340,6 +340,15 @@ class TestHistory:
             running_mean(history.losses, 2)
         )
 
+    def test_the_plot_of_a_long_run_shows_some_of_its_steps_and_says_so(self):
+        history = History()
+        for _ in range(1001):
+            history.append(epoch=1, loss=1.0, learning_rate=0.1, gradient_norm=1.0)
+        [ax] = history.plot().axes
+        [points] = ax.collections
+        assert points.get_label() == "one step in 3"
+        assert points.get_offsets()[:, 0].tolist() == list(range(1, 1002, 3))
+
     def test_a_history_without_a_step_cannot_be_plotted(self):
         with pytest.raises(ValueError, match="no step to plot: train first"):
             History().plot()

@@ -33,7 +33,7 @@ class History:
         self.gradient_norms.append(gradient_norm)
 
     def plot(self, *, yscale="log"):
-        """Draw the loss of each step and its running mean; return a figure.
+        """Draw the losses, thinned out in a long run, and their running mean: a figure.
 
         ``yscale`` is matplotlib's: take "linear" for losses that reach 0. Raises
         ValueError if the run has no step.
@@ -42,12 +42,13 @@ class History:
 
         if not self.steps:
             raise ValueError("this history has no step to plot: train first")
-        radius = len(self.steps) // 40
+        thin = -(-len(self.steps) // 500)  # more points than that only make a blot
+        radius = max(len(self.steps) // 40, 1)
         return show_curves(
             self.steps,
             {f"mean of {2 * radius + 1} steps": running_mean(self.losses, radius)},
-            points=(self.steps, self.losses),
-            points_label="each step",
+            points=(self.steps[::thin], self.losses[::thin]),
+            points_label="each step" if thin == 1 else f"one step in {thin}",
             xlabel="step",
             ylabel="loss",
             yscale=yscale,
