@@ -5,7 +5,13 @@ import pytest
 import torch
 
 from tutorial_lib.masks import causal_mask
-from tutorial_lib.plotting import show_bars, show_curves, show_heatmaps, show_lookup
+from tutorial_lib.plotting import (
+    show_bars,
+    show_curves,
+    show_heatmaps,
+    show_lookup,
+    show_unrolled,
+)
 
 
 def heat(fig):
@@ -178,3 +184,24 @@ def test_figures_are_closed_so_that_a_notebook_shows_them_once():
 
     show_heatmaps(torch.eye(2))
     assert plt.get_fignums() == []
+
+
+def unrolled():
+    (ax,) = show_unrolled(["she", "sleeps"], ["elle", "dort"]).axes
+    return ax
+
+
+def test_an_unrolled_decoder_reads_what_it_wrote_one_place_later():
+    places = {}
+    for text in unrolled().texts:
+        places.setdefault(text.get_text(), []).append(text.get_position()[0])
+    assert sorted(places["elle"]) == [3, 4]
+    assert sorted(places["dort"]) == [4, 5]
+    assert (places["<bos>"], places["<eos>"]) == ([3], [5])
+
+
+def test_an_unrolled_decoder_gets_the_context_at_every_step_and_nothing_else():
+    arrows = [text for text in unrolled().texts if getattr(text, "arrow_patch", None)]
+    steps = [(arrow.xyann[0], arrow.xy[0]) for arrow in arrows]
+    assert sorted(end for start, end in steps if start == 2) == [3, 4, 5]
+    assert all(start == 2 for start, end in steps if start < 3 <= end)

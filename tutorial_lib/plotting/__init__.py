@@ -14,5 +14,13 @@ from tutorial_lib.plotting.charts import (
     show_lookup,
 )
 from tutorial_lib.plotting.heatmaps import show_heatmaps
+from tutorial_lib.plotting.unrolled import show_unrolled
 
-__all__ = ["show_bars", "show_curves", "show_heatmaps", "show_images", "show_lookup"]
+__all__ = [
+    "show_bars",
+    "show_curves",
+    "show_heatmaps",
+    "show_images",
+    "show_lookup",
+    "show_unrolled",
+]
