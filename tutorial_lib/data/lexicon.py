@@ -16,24 +16,24 @@ from typing import NamedTuple
 
 # English singular and plural; French singular and plural; gender; kind; how often it is
 # used where another would do, so that both readings of a homograph are; adjectives. A
-# mass has no plural and takes no "a"; of fish and soup the plural is left out.
+# mass has no plural and takes no "a"; of fish the plural is left out.
 _NOUNS = """
 man men        | homme hommes         | m | person | 1   | old happy tired
-woman women    | femme femmes         | f | person | 1   | old happy tired
+woman women    | femme femmes         | f | person | 2   | old happy tired
 boy boys       | garçon garçons       | m | person | 1   | small happy tired
-girl girls     | fille filles         | f | person | 1   | small happy tired
+girl girls     | fille filles         | f | person | 2   | small happy tired
 cook cooks     | cuisinier cuisiniers | m | person | 1   | old happy tired
 guard guards   | gardien gardiens     | m | person | 1   | old happy tired
 cat cats       | chat chats           | m | animal | 1   | small old black white tired
 dog dogs       | chien chiens         | m | animal | 1   | small big old black tired
 bird birds     | oiseau oiseaux       | m | animal | 1   | small beautiful black white
-mouse mice     | souris souris        | f | animal | 1   | small black white tired
-apple apples   | pomme pommes         | f | thing  | 1   | small big red
-orange oranges | orange oranges       | f | thing  | 1   | small big cold
-fish           | poisson              | m | thing  | 1.5 | small big cold
-soup           | soupe                | f | thing  | 1   | cold
-drink drinks   | boisson boissons     | f | thing  | 3   | cold red
-watch watches  | montre montres       | f | thing  | 3   | old beautiful black
+mouse mice     | souris souris        | f | animal | 2   | small black white tired
+apple apples   | pomme pommes         | f | thing  | 1   | small red
+orange oranges | orange oranges       | f | thing  | 1   | small cold
+fish           | poisson              | m | thing  | 1.5 | small beautiful cold
+rice           | riz                  | m | mass   | 1   | white cold
+drink drinks   | boisson boissons     | f | thing  | 3   | cold
+watch watches  | montre montres       | f | thing  | 3   | old beautiful red black
 house houses   | maison maisons       | f | thing  | 1.5 | big old white red cold
 garden gardens | jardin jardins       | m | thing  | 1   | small big beautiful
 tree trees     | arbre arbres         | m | thing  | 1   | big old beautiful
@@ -62,28 +62,28 @@ tired     | fatigué fatigué fatiguée | fatigués fatiguées | after  | state
 # English with they and she; French with je, elle, nous, elles; how often; subjects;
 # objects, after "a" if they may be indefinite: "a bird", negated "pas d'oiseau".
 _VERBS = """
-are is | suis est sommes sont | 2.5 | being thing mass |
+are is | suis est sommes sont | 2.2 | being thing mass |
 see sees | vois voit voyons voient | 1.5 | being | a being thing
 watch watches | regarde regarde regardons regardent | 1 | being | being fish
 love loves | aime aime aimons aiment | 1 | being | being thing mass
 hear hears | entends entend entendons entendent | 1.5 | being | a being sound
-eat eats | mange mange mangeons mangent | 1 | being | a apple orange fish soup
+eat eats | mange mange mangeons mangent | 1 | being | a apple orange fish rice
 drink drinks | bois boit buvons boivent | 1 | being | water milk
-buy buys | achète achète achetons achètent | 1.5 | person | a dog cat thing milk
+buy buys | achète achète achetons achètent | 1.5 | person | a dog cat thing milk rice
 guard guards | garde garde gardons gardent | 1 | person dog | house garden boy girl
 call calls | appelle appelle appelons appellent | 1 | person | person dog cat
-cook cooks | cuisine cuisine cuisinons cuisinent | 1 | person | fish soup
+cook cooks | cuisine cuisine cuisinons cuisinent | 1 | person | fish rice
 plant plants | plante plante plantons plantent | 1 | person | a tree flower
 water waters | arrose arrose arrosons arrosent | 1 | person | plant flower tree garden
 fish fishes | pêche pêche pêchons pêchent | 1 | person |
 sleep sleeps | dors dort dormons dorment | 1 | being |
-sing sings | chante chante chantons chantent | 1 | person bird |
+sing sings | chante chante chantons chantent | 0.8 | person bird |
 """
 
 # English singular and plural; French masculine, feminine, plural; how often it is used.
 _DETERMINERS = """
 the the    | le la les    | 5
-a          | un une       | 2
+a          | un une       | 3
 this these | ce cette ces | 2
 my my      | mon ma mes   | 1
 his his    | son sa ses   | 1

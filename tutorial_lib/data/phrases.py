@@ -79,8 +79,8 @@ def predicate(adjective, referent):
 def noun_phrases(noun, *, indefinite):
     """List every phrase around ``noun``, with and without "a", and its weight.
 
-    Returns a tuple of Phrases and the running sums of their weights: half the phrases
-    drawn by them have no adjective, one in ten has two.
+    Returns a tuple of Phrases and the running sums of their weights: two in five of
+    the phrases drawn by them have no adjective, most others one.
     """
     phrases, weights = [], []
     for name, determiner in DETERMINERS.items():
@@ -93,7 +93,7 @@ def noun_phrases(noun, *, indefinite):
                 continue
             for adjectives, weight in attributes(noun):
                 phrases.append(noun_phrase(noun, name, adjectives, plural=plural))
-                weights.append(weight * determiner.weight)
+                weights.append(weight * determiner.weight * (0.4 if plural else 0.6))
     return tuple(phrases), tuple(accumulate(weights))
 
 
@@ -107,9 +107,9 @@ def attributes(noun):
         if ADJECTIVES[first].before
         and not (ADJECTIVES[second].before or ADJECTIVES[second].passing)
     ]
-    choices = [((), 0.5)]
-    choices += [(names, 0.4 / len(single)) for names in single]
-    return choices + [(names, 0.1 / len(double)) for names in double]
+    choices = [((), 0.4)]
+    choices += [(names, 0.45 / len(single)) for names in single]
+    return choices + [(names, 0.15 / len(double)) for names in double]
 
 
 def noun_phrase(noun, determiner, adjectives=(), *, plural=False):

@@ -6,7 +6,7 @@ This module knows what goes with what, and nothing of how it is said.
 from functools import cache
 
 from tutorial_lib.data.clauses import Clause
-from tutorial_lib.data.lexicon import ADJECTIVES, CONJUNCTIONS, NOUNS, VERBS
+from tutorial_lib.data.lexicon import ADJECTIVES, NOUNS, VERBS
 from tutorial_lib.data.phrases import Referent, noun_phrases, predicate, pronoun
 
 _SPEAKERS = tuple(  # I, we
@@ -17,10 +17,11 @@ _STRANGERS = (  # he, she, they
     Referent(None, "person", "f"),
     Referent(None, "person", "m", plural=True),
 )
-_VERB_WEIGHTS = [verb.weight for verb in VERBS.values()]
-_NEGATIONS = {None: 6, "not": 2, "never": 1}  # and their weights
-_REASONS = ("are", "love", "see", "hear", "sleep")
-_STATES = ("are", "love")
+# What a clause is drawn from, by weight; what makes no sense is drawn again.
+_VERBS = {name: verb.weight for name, verb in VERBS.items()}
+_CONJUNCTIONS = {"and": 1, "but": 1, "because": 4, "while": 2, "when": 2}
+_NEGATIONS = {None: 6, "not": 2, "never": 1}
+_REASONS = ("are", "love", "see", "hear")
 
 
 def make_story(rng, clauses):
@@ -28,7 +29,7 @@ def make_story(rng, clauses):
     story = []
     while len(story) < clauses:
         clause = _draft(rng, story)
-        if clause and _makes_sense(clause) and _follows(clause, story):
+        if clause and _makes_sense(clause, story) and _follows(clause, story):
             story.append(clause)
     return story
 
@@ -46,9 +47,8 @@ def combinations(story):
 
 def _draft(rng, story):
     """Draw a clause that might continue ``story``; None if nobody is left for it."""
-    conjunction = rng.choice(tuple(CONJUNCTIONS)) if story else None
-    verb = rng.choices(tuple(VERBS), _VERB_WEIGHTS)[0]
-    negation = rng.choices(tuple(_NEGATIONS), _NEGATIONS.values())[0]
+    conjunction = _draw(rng, _CONJUNCTIONS) if story else None
+    verb, negation = _draw(rng, _VERBS), _draw(rng, _NEGATIONS)
     subjects, objects = VERBS[verb].subjects, VERBS[verb].objects
     if verb != "are" and not negation:
         subjects = ("a", *subjects)
@@ -61,6 +61,10 @@ def _draft(rng, story):
     if subject is None or (complement is None and (objects or verb == "are")):
         return None
     return Clause(conjunction, subject, negation, verb, complement)
+
+
+def _draw(rng, weights):
+    return rng.choices(tuple(weights), weights.values())[0]
 
 
 def _predicate(rng, who):
@@ -76,14 +80,14 @@ def _participant(rng, story, allowed, beside=None):
     """
     known = [who for who in _nameable(rng, story) if _fits(who, allowed)]
     known = [who for who in known if not (beside and _confusing(who, beside))]
-    if known and rng.random() < (0.6 if story else 0.3):
+    if known and rng.random() < (0.45 if story else 0.35):
         return pronoun(rng.choice(known), as_object=beside is not None)
     taken = {who.noun for clause in story for who in clause.referents}
     taken |= {beside.referent.noun} if beside else set()
     names = [name for name in _nouns(allowed) if name not in taken]
     if not names:
         return None
-    name = rng.choices(names, [NOUNS[name].weight for name in names])[0]
+    name = _draw(rng, {name: NOUNS[name].weight for name in names})
     phrases, weights = noun_phrases(name, indefinite="a" in allowed)
     return rng.choices(phrases, cum_weights=weights)[0]
 
@@ -91,11 +95,17 @@ def _participant(rng, story, allowed, beside=None):
 def _nameable(rng, story):
     """List whom a pronoun may stand for after ``story``."""
     if not story:
-        return _SPEAKERS + _STRANGERS
-    if rng.random() < 0.15:
+        return 2 * _SPEAKERS + _STRANGERS
+    if rng.random() < 0.3:
         return _SPEAKERS
     mentioned = [who for clause in story for who in clause.referents]
-    return [who for who in story[-1].referents if _clear(who, mentioned)]
+    known = [who for who in story[-1].referents if _clear(who, mentioned)]
+    return [who for who in known if _english_tells(who) or rng.random() < 0.5]
+
+
+def _english_tells(who):
+    """Tell "he" and "she" from "it" and "they", whose French gender stands elsewhere."""
+    return who.kind == "person" and not (who.plural and who.person == 3)
 
 
 def _clear(who, mentioned):
@@ -123,35 +133,40 @@ def _confusing(who, subject):
     return same or who.person == subject.referent.person == 1
 
 
-def _makes_sense(clause):
-    """Keep "to be" from what nobody says: "the old tree is never old"."""
+def _makes_sense(clause, story):
+    """Keep "to be" from what nobody says: "the old tree is never red"."""
     if clause.verb != "are":
         return True
+    described = [noun for _, noun in combinations(story)]
     never = clause.negation == "never" and _lasts(clause)
-    return not never and "ADJ" not in clause.subject.tags
+    plain = "ADJ" not in clause.subject.tags
+    return plain and not never and clause.subject.referent.noun not in described
 
 
 def _follows(clause, story):
-    """Tell whether the conjunction of ``clause`` makes sense where it stands."""
-    if not story or clause.conjunction in ("and", "but"):
+    """Tell whether a clause makes sense where it stands, after its conjunction."""
+    if not story:
         return True
     before = story[-1]
-    again = clause.conjunction in [earlier.conjunction for earlier in story]
-    if again or _lasts(before):
+    if any(_repeats(clause, earlier) for earlier in story):
         return False
+    if clause.conjunction in ("and", "but"):
+        return True
     if clause.conjunction == "because":
-        return clause.verb in _REASONS and _refers(clause, before)
-    if clause.negation == "never" or clause.verb == "love" or _lasts(clause):
-        return False
-    states = {before.verb, clause.verb} & {*_STATES}
-    return not states or clause.conjunction == "when"
+        refers = clause.subject.referent in before.referents
+        return clause.verb in _REASONS and refers and not _lasts(before)
+    lasting = clause.verb == "love" or _lasts(clause) or _lasts(before)
+    if clause.conjunction == "when":
+        return clause.negation != "never" and not lasting
+    states = {before.verb, clause.verb} & {"are", "love"}
+    return not clause.negation and not states
+
+
+def _repeats(clause, earlier):
+    same_verb = clause.verb == earlier.verb != "are"
+    return same_verb or clause.conjunction == earlier.conjunction
 
 
 def _lasts(clause):
     """Tell "is red", a lasting quality, from "is tired" and from what is done."""
     return clause.verb == "are" and not ADJECTIVES[clause.complement.source[0]].passing
-
-
-def _refers(clause, before):
-    """Tell whether a clause speaks of somebody or something of the one ``before``."""
-    return any(who in before.referents for who in clause.referents)
