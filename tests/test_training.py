@@ -293,7 +293,7 @@ class TestTokenLosses:
         assert [tensor.tolist() for tensor in seen] == [[[3]], [1], [[1, 3]]]
 
     def test_smoothing_gives_a_share_of_the_truth_to_every_word(self):
-        logits = torch.tensor([[[2.0, 0.0, 1.0]]])
+        logits = torch.tensor([[[2.0, 0.0, 5.0]]])
         batch = Batch(None, None, torch.tensor([[1, 2]]), torch.tensor([2]))
         smooth = token_losses(lambda *_: logits, batch, smoothing=0.3)
         truth = torch.tensor([0.1, 0.1, 0.8])  # 0.7 and a third of 0.3

@@ -322,6 +322,11 @@ class TestTheFile:
         with pytest.raises(ValueError, match=r"lr of .* is 0\.2 here and 0\.1 there"):
             train_at(0.2)
 
+    def test_a_folder_that_is_missing_is_named_before_the_first_step(self, file):
+        never = failing_at(1, AssertionError())
+        with pytest.raises(ValueError, match=r"run\.pt is in a folder that does not"):
+            train(loss=never, checkpoint=file.parent / "missing" / "run.pt")
+
     def test_a_failure_to_write_leaves_the_last_file(self, file, monkeypatch):
         train(checkpoint=file, epochs=1)
         before = file.read_bytes()

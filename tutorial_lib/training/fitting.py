@@ -7,8 +7,6 @@ import math
 
 import torch
 
-from tutorial_lib.progress import progress_bar
-from tutorial_lib.training.checkpoints import describe
 from tutorial_lib.training.course import Course
 from tutorial_lib.training.engines import start_engine
 from tutorial_lib.training.randomness import seeded
@@ -56,16 +54,9 @@ def fit(
     _check(model, optimizer)
     course, engine = Course(batches, epochs=epochs, steps=steps), start_engine(device)
     trained, stepper = engine.prepare(model, optimizer)
-    settings = {"clip": clip, "seed": seed, "the number of batches": course.length}
-    settings.update(describe(model, optimizer))
     run = Run(model, optimizer, course, engine)
-    run.keep_in(checkpoint, every=save_every, settings=settings)
-    shown = progress and engine.main
-    with (
-        seeded(seed),
-        run,
-        progress_bar(course.total, done=course.done, shown=shown) as bar,
-    ):
+    run.keep_in(checkpoint, every=save_every, settings={"clip": clip, "seed": seed})
+    with seeded(seed), run, run.progress_bar(shown=progress) as bar:
         for batch in run.batches():
             run.set_rates(schedule(course.done) if schedule else 1.0)
             with engine.share(batch, course.done) as share:

@@ -4,10 +4,16 @@ This module does not know how a step is computed, only whether it is done.
 """
 
 from contextlib import contextmanager
+from pathlib import Path
 
 import torch
 
-from tutorial_lib.training.checkpoints import read_checkpoint, write_checkpoint
+from tutorial_lib.progress import progress_bar
+from tutorial_lib.training.checkpoints import (
+    describe,
+    read_checkpoint,
+    write_checkpoint,
+)
 from tutorial_lib.training.history import History
 from tutorial_lib.training.interrupts import uninterrupted
 from tutorial_lib.training.randomness import read_randomness, write_randomness
@@ -35,13 +41,24 @@ class Run:
         """Keep the run in a file, if one is named, and start from it, if it exists.
 
         It is written after ``every`` so many steps, or with None after every epoch.
+        ``settings`` are what a resumed run must share with it, besides the names of
+        its weights and the options of its optimizer.
         """
         if every is not None and (checkpoint is None or every < 1):
             raise ValueError(
                 f"save_every={every!r} must be a positive number of steps, and needs a "
                 f"file: got checkpoint={checkpoint!r}"
             )
-        self.checkpoint, self.every, self.settings = checkpoint, every, settings
+        if checkpoint is not None and not Path(checkpoint).absolute().parent.is_dir():
+            raise ValueError(
+                f"checkpoint {checkpoint} is in a folder that does not exist: make it"
+            )
+        self.checkpoint, self.every = checkpoint, every
+        self.settings = {
+            **settings,
+            "the number of batches": self.course.length,
+            **describe(self.model, self.optimizer),
+        }
         self.saved = self.course.place  # which the file holds, or is not worth one
 
     def __enter__(self):
@@ -70,6 +87,11 @@ class Run:
         if self.engine.main:
             print(self._farewell())
         return True
+
+    def progress_bar(self, *, shown):
+        """Open a bar that starts where the run does."""
+        course, shown = self.course, shown and self.engine.main
+        return progress_bar(course.total, done=course.done, shown=shown)
 
     def batches(self):
         """Yield the batches that are left, and write the file after every epoch."""
