@@ -12,7 +12,13 @@ from tutorial_lib.data import detokenize, tokenize
 from tutorial_lib.data.clauses import Clause, translate
 from tutorial_lib.data.grammar import HELD_OUT, generate, split
 from tutorial_lib.data.lexicon import ADJECTIVES, NOUNS, VERBS
-from tutorial_lib.data.phrases import Referent, noun_phrase, predicate, pronoun
+from tutorial_lib.data.phrases import (
+    Referent,
+    noun_phrase,
+    noun_phrases,
+    predicate,
+    pronoun,
+)
 
 PAIRS = generate(10_000, seed=7, clauses=(1, 2, 3))
 BY_WORD = {word: noun for noun in NOUNS.values() for word in noun.english if word}
@@ -340,6 +346,30 @@ def test_words_are_tokens_of_the_tokenizer():
     for pair in PAIRS[:2000]:
         assert tokenize(detokenize(pair.source), "en") == list(pair.source)
         assert tokenize(detokenize(pair.target), "fr") == list(pair.target)
+
+
+def test_more_than_four_million_sentences_have_one_clause():
+    def named(allowed):
+        return [n for n, noun in NOUNS.items() if {n, noun.kind} & {*allowed}]
+
+    def phrases(noun, *, indefinite):
+        return len(
+            {phrase.source for phrase in noun_phrases(noun, indefinite=indefinite)[0]}
+        )
+
+    total = 0  # of those without pronouns and without "to be", which are more
+    for verb in VERBS.values():
+        vague = "a" in verb.objects
+        for noun in named(verb.subjects) if verb.english != ("are", "is") else ():
+            objects = sum(
+                phrases(other, indefinite=vague)
+                for other in named(verb.objects)
+                if other != noun
+            )
+            subjects = phrases(noun, indefinite=True)  # then "not" and "never"
+            subjects += 2 * phrases(noun, indefinite=False)
+            total += subjects * (objects if verb.objects else 1)
+    assert total > 4_000_000
 
 
 def test_sources_are_distinct_and_clauses_take_turns():

@@ -104,7 +104,7 @@ def _nameable(rng, story):
 
 
 def _english_tells(who):
-    """Tell "he" and "she" from "it" and "they", whose French gender stands elsewhere."""
+    """Tell "he" and "she" from "it" and "they", which hide their French gender."""
     return who.kind == "person" and not (who.plural and who.person == 3)
 
 
@@ -134,32 +134,34 @@ def _confusing(who, subject):
 
 
 def _makes_sense(clause, story):
-    """Keep "to be" from what nobody says: "the old tree is never red"."""
+    """Keep away what nobody says: "the old tree is never red", "she never loves it"."""
+    if clause.negation == "never" and (clause.verb == "love" or _lasts(clause)):
+        return False
     if clause.verb != "are":
         return True
     described = [noun for _, noun in combinations(story)]
-    never = clause.negation == "never" and _lasts(clause)
     plain = "ADJ" not in clause.subject.tags
-    return plain and not never and clause.subject.referent.noun not in described
+    return plain and clause.subject.referent.noun not in described
 
 
 def _follows(clause, story):
     """Tell whether a clause makes sense where it stands, after its conjunction."""
     if not story:
         return True
-    before = story[-1]
     if any(_repeats(clause, earlier) for earlier in story):
         return False
     if clause.conjunction in ("and", "but"):
         return True
+    before = story[-1]
+    itself = clause.subject.referent in before.referents
     if clause.conjunction == "because":
-        refers = clause.subject.referent in before.referents
-        return clause.verb in _REASONS and refers and not _lasts(before)
-    lasting = clause.verb == "love" or _lasts(clause) or _lasts(before)
+        return clause.verb in _REASONS and itself and not _lasts(before)
+    verbs = {before.verb, clause.verb}
+    if "love" in verbs or ("sleep" in verbs and itself):
+        return False  # nobody does anything else while asleep
     if clause.conjunction == "when":
-        return clause.negation != "never" and not lasting
-    states = {before.verb, clause.verb} & {"are", "love"}
-    return not clause.negation and not states
+        return clause.negation != "never" and not (_lasts(clause) or _lasts(before))
+    return not clause.negation and "are" not in verbs
 
 
 def _repeats(clause, earlier):
