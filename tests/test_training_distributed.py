@@ -10,7 +10,12 @@ import launched
 import pytest
 import torch
 
-from tutorial_lib.training.engines import LAUNCHED, start_engine
+from tutorial_lib.training.engines import (
+    LAUNCHED,
+    ManyProcesses,
+    _count_rows,
+    start_engine,
+)
 
 pytest.importorskip("accelerate")
 # `--cpu` would start a single process, however many are asked for.
@@ -84,6 +89,32 @@ def test_dropout_differs_between_processes_and_steps(outcomes):
     masks = [tuple(mask) for outcome in outcomes for mask in outcome["dropout"]]
     assert [len(mask) for mask in masks] == [64] * 4
     assert len(set(masks)) == 4
+
+
+def test_a_process_without_a_row_counts_nothing():
+    class ThirdOfThree:
+        device, process_index, num_processes = torch.device("cpu"), 2, 3
+        is_main_process, scaler = False, None
+
+        def reduce(self, sums, reduction):
+            self.sums = sums
+            return sums + torch.tensor([8.0, 4.0])  # those of the other two
+
+        def backward(self, loss):
+            loss.backward()
+
+    accelerator = ThirdOfThree()
+    engine, weight = ManyProcesses(accelerator), torch.ones(2, requires_grad=True)
+    with engine.share(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), 0) as share:
+        assert share.tolist() == [[1, 2]]  # lent, so that it can take part
+        assert engine.backward(share * weight) == 8 / 4
+    assert accelerator.sums.tolist() == [0, 0]
+    assert weight.grad.tolist() == [0, 0]
+
+
+def test_a_batch_that_cannot_be_shared_by_rows_is_refused():
+    with pytest.raises(ValueError, match=r"as first axis: got first axes of \[2, 3\]"):
+        _count_rows([torch.ones(2), {"lengths": torch.ones(3, 1)}])
 
 
 def test_a_launch_without_accelerate_says_what_to_install(monkeypatch):
