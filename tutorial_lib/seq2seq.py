@@ -181,14 +181,14 @@ class Seq2Seq(nn.Module):
 def initialize(module):
     """Give every weight its start: orthogonal from state to state, else Xavier.
 
-    Embeddings are normal with deviation 0.1 and biases 0: Bahdanau et al. (2015),
+    Embeddings are normal with deviation 0.3 and biases 0: Bahdanau et al. (2015),
     appendix B.1, in spirit, at sizes for small models.
     """
     for name, weight in module.named_parameters():
         if weight.ndim < 2:
             nn.init.zeros_(weight)
         elif "embedding" in name:
-            nn.init.normal_(weight, std=0.1)
+            nn.init.normal_(weight, std=0.3)
         elif "weight_hh" in name:
             for gate in weight.chunk(3):
                 nn.init.orthogonal_(gate)

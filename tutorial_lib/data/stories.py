@@ -80,7 +80,7 @@ def _participant(rng, story, allowed, beside=None):
     """
     known = [who for who in _nameable(rng, story) if _fits(who, allowed)]
     known = [who for who in known if not (beside and _confusing(who, beside))]
-    if known and rng.random() < (0.45 if story else 0.35):
+    if known and rng.random() < 0.35:
         return pronoun(rng.choice(known), as_object=beside is not None)
     taken = {who.noun for clause in story for who in clause.referents}
     taken |= {beside.referent.noun} if beside else set()
@@ -100,7 +100,7 @@ def _nameable(rng, story):
         return _SPEAKERS
     mentioned = [who for clause in story for who in clause.referents]
     known = [who for who in story[-1].referents if _clear(who, mentioned)]
-    return [who for who in known if _english_tells(who) or rng.random() < 0.5]
+    return [who for who in known if _english_tells(who) or rng.random() < 0.25]
 
 
 def _english_tells(who):
