@@ -1,0 +1,286 @@
+"""Translation of real sentences: one vector against attention, and two protocols.
+
+    python benchmarks/translation.py [--folder ../shared/data] [--only tatoeba]
+
+The folder holds tatoeba/fra.txt and the files of Multi30k in multi30k/; without it both
+are downloaded. Every run is a row of translation.csv, written when it is finished; a
+run that has its row is not repeated, so that an interrupted benchmark goes on.
+
+In the protocol "held out" a model trains for 96 s and is tested on sentences that it
+never saw. The clock is the process's CPU time, and the learning rate follows it, so
+that a busy machine changes little. The protocol "512 pairs" is that of a well-known
+textbook, Dive into Deep Learning: 30 epochs on the first 512 pairs of the file, no word
+about other sentences. Both are scored on the same sentences here.
+"""
+
+import argparse
+import collections
+import csv
+import dataclasses
+import datetime
+import hashlib
+import math
+import platform
+import statistics
+import time
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from tutorial_lib.data import Vocabulary, detokenize, load_translation, tokenize
+from tutorial_lib.data.originals import read_tatoeba
+from tutorial_lib.decoding import translate
+from tutorial_lib.metrics import bleu, exact_match
+from tutorial_lib.progress import progress_bar
+from tutorial_lib.seq2seq import AttentionDecoder, Decoder, Encoder, Seq2Seq
+from tutorial_lib.training import fit, token_losses, warmup_cosine
+
+SECONDS = 96  # of CPU time, for training
+FIRST = 5000  # lines of Tatoeba's file, in which short sentences come first
+TEXTBOOK = 512  # pairs
+RECIPES = {  # what differs between the data
+    "tatoeba": {"dropout": 0.2, "learning_rate": 0.006, "tokens": 500},
+    "multi30k": {"dropout": 0.0, "learning_rate": 0.008, "tokens": 500},
+}
+MODELS = ("fixed context", "attention")
+KEY = ("data", "protocol", "model", "seed")
+
+
+class Clock:
+    """The CPU seconds that this process has used since the clock was made."""
+
+    def __init__(self):
+        self.start = time.process_time()
+
+    def seconds(self):
+        return time.process_time() - self.start
+
+
+def list_runs(seeds):
+    """Return (data, protocol, model, seed) of every run, one seed after the other."""
+    kinds = [
+        ("tatoeba", "held out"),
+        ("multi30k", "held out"),
+        ("tatoeba", "512 pairs"),
+    ]
+    return [(*kind, m, seed) for seed in range(seeds) for kind in kinds for m in MODELS]
+
+
+def load(name, protocol, folder):
+    folder = folder and folder / name
+    if name == "multi30k":
+        return load_translation("multi30k", folder=folder)
+    data = load_translation("tatoeba", first=FIRST, folder=folder)
+    return data if protocol == "held out" else keep_first(data, folder)
+
+
+def keep_first(data, folder):
+    """Train on the first 512 pairs of the file that are not held out, and no others."""
+    places = {}
+    english, french, _ = read_tatoeba(folder=folder, first=FIRST)
+    for i, (source, target) in enumerate(zip(english, french, strict=True)):
+        places[tuple(tokenize(source, "en")), tuple(tokenize(target, "fr"))] = i
+    train = sorted(data.train, key=lambda pair: places[pair.source, pair.target])
+    train = train[:TEXTBOOK]
+    return dataclasses.replace(
+        data,
+        train=train,
+        source_vocabulary=Vocabulary((pair.source for pair in train), min_count=2),
+        target_vocabulary=Vocabulary((pair.target for pair in train), min_count=2),
+    )
+
+
+def make_model(name, data, dropout):
+    """Make a translator that reads and writes French with one table of words.
+
+    Press and Wolf (2017): the words' vectors are then learned from every prediction,
+    not only where a word stands in the input.
+    """
+    encoder = Encoder(len(data.source_vocabulary), 256, 128, dropout=dropout)
+    sizes = (len(data.target_vocabulary), 256, 256, 2 * 128)
+    if name == "attention":
+        decoder = AttentionDecoder(*sizes, 128, dropout=dropout)
+    else:
+        decoder = Decoder(*sizes, dropout=dropout)
+    decoder.vocab.weight = decoder.embedding.weight
+    for embedding in (encoder.embedding, decoder.embedding):
+        nn.init.normal_(embedding.weight, std=0.15)
+    return Seq2Seq(encoder, decoder)
+
+
+def train_for(seconds, model, data, recipe, seed):
+    """Train until the CPU time is spent, the learning rate following the clock."""
+    batches, clock = data.batches(tokens=recipe["tokens"], seed=seed), Clock()
+    curve = warmup_cosine(100, 1000)  # a tenth of the time, in thousandths of it
+
+    def until_spent():
+        epoch = 0
+        while True:
+            batches.set_epoch(epoch)
+            for batch in batches:
+                if clock.seconds() >= seconds:
+                    return
+                yield batch
+            epoch += 1
+
+    return fit(
+        model,
+        until_spent(),
+        lambda model, batch: token_losses(model, batch, smoothing=0.1),
+        optimizer=torch.optim.AdamW(
+            model.parameters(),
+            lr=recipe["learning_rate"],
+            weight_decay=0.01,
+            fused=True,
+        ),
+        epochs=1,  # of that stream, which holds several of the data
+        schedule=lambda step: curve(1000 * clock.seconds() / seconds),
+        seed=seed,
+    )
+
+
+def train_as_the_textbook(model, data, seed):
+    """Train for 30 epochs with batch, optimizer and clipping of the textbook."""
+    batches = data.batches(size=128, seed=seed)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.005)
+    return fit(
+        model, batches, token_losses, optimizer=optimizer, epochs=30, clip=1, seed=seed
+    )
+
+
+def textbook_score(output, reference):
+    """Score one sentence, a list of words, from 0 to 1, as the textbook does.
+
+    The product over n = 1, 2 of the share of n-grams found, to the power 1/2^n, times
+    the penalty for short outputs. An output of one word has no pair of words and is
+    scored by that word alone. (BLEU proper takes the geometric mean of four such
+    shares over a whole corpus.)
+    """
+    if not output:
+        return 0.0
+    score = math.exp(min(0, 1 - len(reference) / len(output)))
+    for n in range(1, min(2, len(output)) + 1):
+        found, expected = n_grams(output, n), n_grams(reference, n)
+        score *= ((found & expected).total() / found.total()) ** (1 / 2**n)
+    return score
+
+
+def n_grams(words, n):
+    return collections.Counter(zip(*(words[i:] for i in range(n)), strict=False))
+
+
+def score(model, data):
+    """Test a model; translate 512 of its training pairs as well, for comparison."""
+    sources, targets = zip(*((p.source, p.target) for p in data.test), strict=True)
+    outputs = translate(model, sources, data)
+    beams = translate(model, sources, data, width=4)
+    every = [data.references[source] for source in sources]
+    seen = data.train[:TEXTBOOK]
+    again = translate(model, [pair.source for pair in seen], data)
+    targets_again = [pair.target for pair in seen]
+    pairs_again = list(zip(again, targets_again, strict=True))
+    result = bleu(sentences(outputs), sentences(targets))
+    beam = bleu(sentences(beams), sentences(targets))
+    training = bleu(sentences(again), sentences(targets_again))
+    several = bleu(sentences(outputs), [sentences(choices) for choices in every])
+    return {
+        "bleu": f"{result.score:.2f}",
+        "signature": result.signature,
+        "bleu_beam_4": f"{beam.score:.2f}",
+        "bleu_all_references": f"{several.score:.2f}",
+        "exact_match": f"{exact_match(outputs, targets):.4f}",
+        "textbook_score": mean_score(zip(outputs, targets, strict=True)),
+        "bleu_training": f"{training.score:.2f}",
+        "textbook_score_training": mean_score(pairs_again),
+        "textbook_score_four": mean_score(pairs_again[:: len(pairs_again) // 4][:4]),
+        "first_five": " | ".join(sentences(outputs[:5])),
+    }
+
+
+def sentences(word_lists):
+    return [detokenize(words) for words in word_lists]
+
+
+def mean_score(pairs):
+    return f"{statistics.mean(textbook_score(*pair) for pair in pairs):.4f}"
+
+
+def measure(name, protocol, model_name, seed, folder):
+    """Train one model and return its row."""
+    data, recipe = load(name, protocol, folder), RECIPES[name]
+    torch.manual_seed(seed)
+    if protocol == "held out":
+        model = make_model(model_name, data, recipe["dropout"])
+        clock = Clock()
+        history = train_for(SECONDS, model, data, recipe, seed)
+    else:
+        model, clock = make_model(model_name, data, 0.2), Clock()
+        history = train_as_the_textbook(model, data, seed)
+    seconds = clock.seconds()
+    return {
+        **dict(zip(KEY, (name, protocol, model_name, seed), strict=True)),
+        "cpu_seconds": f"{seconds:.1f}",
+        "steps": len(history.steps),
+        "parameters": sum(weight.numel() for weight in model.parameters()),
+        "training_pairs": len(data.train),
+        "source_words": len(data.source_vocabulary),
+        "target_words": len(data.target_vocabulary),
+        "test_sentences": len(data.test),
+        **score(model, data),
+        **provenance(data),
+    }
+
+
+def provenance(data):
+    """Say with which data, on what, with what and when the row was measured."""
+    pairs = [f"{pair.source} {pair.target}" for pair in (*data.train, *data.test)]
+    lines = Path("/proc/cpuinfo")
+    lines = lines.read_text().splitlines() if lines.exists() else []
+    models = [line.split(": ")[1] for line in lines if "model name" in line]
+    return {
+        "data_sha256": hashlib.sha256("\n".join(pairs).encode()).hexdigest()[:16],
+        "machine": models[0] if models else platform.machine(),
+        "threads": torch.get_num_threads(),
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "date": datetime.date.today().isoformat(),
+    }
+
+
+def read_done(path):
+    """Return the keys of the runs that have their row."""
+    if not path.exists():
+        return set()
+    with path.open(newline="", encoding="utf-8") as file:
+        return {tuple(row[name] for name in KEY) for row in csv.DictReader(file)}
+
+
+def append(path, row):
+    new = not path.exists()
+    with path.open("a", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, row.keys(), lineterminator="\n")
+        if new:
+            writer.writeheader()
+        writer.writerow(row)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--folder", type=Path, help="of the data; without it: download")
+    parser.add_argument("--only", choices=RECIPES, help="run one of the data sets")
+    parser.add_argument("--seeds", type=int, default=3, help="runs of each kind")
+    parser.add_argument("--out", default=Path(__file__).with_suffix(".csv"), type=Path)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    runs = list_runs(options.seeds)
+    runs = [run for run in runs if options.only in (None, run[0])]
+    with progress_bar(len(runs), unit="run") as bar:
+        for run in runs:
+            if tuple(map(str, run)) not in read_done(options.out):
+                append(options.out, measure(*run, options.folder))
+            bar.update()
+
+
+if __name__ == "__main__":
+    main()
