@@ -26,7 +26,6 @@ import time
 from pathlib import Path
 
 import torch
-from torch import nn
 
 from tutorial_lib.data import Vocabulary, detokenize, load_translation, tokenize
 from tutorial_lib.data.originals import read_tatoeba
@@ -104,8 +103,6 @@ def make_model(name, data, dropout):
     else:
         decoder = Decoder(*sizes, dropout=dropout)
     decoder.vocab.weight = decoder.embedding.weight
-    for embedding in (encoder.embedding, decoder.embedding):
-        nn.init.normal_(embedding.weight, std=0.15)
     return Seq2Seq(encoder, decoder)
 
 
