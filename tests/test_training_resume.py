@@ -222,7 +222,7 @@ class TestCtrlC:
     def test_it_waits_until_the_step_is_taken_whole(self, file):
         class Slow(torch.optim.SGD):
             def step(self):
-                os.kill(os.getpid(), signal.SIGINT)
+                signal.raise_signal(signal.SIGINT)
                 super().step()
 
         model, expected = network(), network()
