@@ -91,6 +91,25 @@ def test_a_name_defined_in_two_modules_is_refused(root):
         library_definitions(root / "tutorial_lib")
 
 
+def test_definitions_of_the_training_package_are_mirrored_as_well(root):
+    (root / "tutorial_lib" / "training").mkdir()
+    losses = root / "tutorial_lib" / "training" / "losses.py"
+    losses.write_text("def word_loss(x):\n    return -x\n")
+    path = add(root, cell("loss", "def word_loss(x):\n    return x"))
+    sync(root)
+    assert sources(path)["loss"] == "def word_loss(x):\n    return -x"
+    losses.write_text("def twice(x):\n    return x + x\n")
+    with pytest.raises(ValueError, match=r"in numbers.py and in training/losses.py"):
+        library_definitions(root / "tutorial_lib")
+
+
+def test_the_names_of_other_packages_stay_free_for_chapters(root):
+    (root / "tutorial_lib" / "exercises").mkdir()
+    (root / "tutorial_lib" / "exercises" / "one.py").write_text("def twice(): pass\n")
+    (root / "tutorial_lib" / "exercises" / "two.py").write_text("def blank(): pass\n")
+    assert list(library_definitions(root / "tutorial_lib")) == ["twice", "Pair"]
+
+
 def test_private_names_may_repeat(root):
     (root / "tutorial_lib" / "others.py").write_text("def _private(x):\n    pass\n")
     assert "_private" not in library_definitions(root / "tutorial_lib")

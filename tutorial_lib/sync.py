@@ -16,6 +16,7 @@ from tutorial_lib.repository import read_address
 
 # What keeps the book together is no part of what it teaches: its names stay free.
 TOOLS = {"__main__.py", "execution.py", "repository.py", "sync.py"}
+TAUGHT = ("*.py", "training/*.py")  # data and exercises use names of their own twice
 DEFINITIONS = (ast.AsyncFunctionDef, ast.ClassDef, ast.FunctionDef)
 MAGIC = re.compile(r"^(\s*)[%!].*$", re.MULTILINE)
 
@@ -55,20 +56,22 @@ def library_definitions(folder):
     """Return the text of every public definition in the modules of ``folder``.
 
     The result maps names to source text without a final newline. The tools are left
-    out. Raises ValueError if a name is defined twice.
+    out, and the packages but training. Raises ValueError if a name is defined twice.
     """
     found, home = {}, {}
-    for path in sorted(set(folder.glob("*.py")) - {folder / name for name in TOOLS}):
+    paths = {path for pattern in TAUGHT for path in folder.glob(pattern)}
+    for path in sorted(paths - {folder / name for name in TOOLS}):
         text = path.read_text(encoding="utf-8")
+        place = path.relative_to(folder).as_posix()
         for name, first, last in definitions(text):
             if name in found:
                 raise ValueError(
-                    f"{name} is defined in {home[name]} and in {path.name}: a notebook "
+                    f"{name} is defined in {home[name]} and in {place}: a notebook "
                     "can only copy one of them, rename the other"
                 )
             if not name.startswith("_"):
                 found[name] = "\n".join(text.split("\n")[first:last])
-                home[name] = path.name
+                home[name] = place
     return found
 
 
