@@ -1,6 +1,7 @@
 """The grammar's French, checked by rules that share the lexicon with it and no code."""
 
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -242,6 +243,54 @@ def test_noun_phrases_worked_by_hand(noun, determiner, adjectives, french):
     assert " ".join(pair.target) == f"{french} est"
 
 
+def test_english_verbs_agree_with_their_subjects_and_stay_bare_after_do():
+    for pair in PAIRS:
+        for clause in read(pair):
+            third = clause.person == 3 and not clause.plural
+            first, *rest = [word for word, _, _ in clause.verbs]
+            if first in ("do", "does"):
+                assert first == ("does" if third else "do"), pair.source
+                assert rest == [VERB_OF[rest[0]].english[0]], pair.source
+            else:
+                assert [first, *rest] == [VERB_OF[first].english[third]], pair.source
+
+
+def test_a_stands_before_consonants_and_an_before_vowels():
+    for pair in PAIRS:
+        for word, after in pairwise(pair.source):
+            if word in ("a", "an"):
+                assert (word == "an") == (after[0] in "aeiou"), (word, after)
+
+
+@pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
+def test_french_verbs_are_conjugated_by_the_rules(verb):
+    if verb is VERBS["are"]:
+        assert list(verb.french.values()) == ["suis", "est", "sommes", "sont"]
+        return
+    i, she, we, they = verb.french.values()
+    stem = re.sub("e?ons$", "", we)
+    if they == "appellent":
+        stem = "appell"
+    elif they == "achètent":
+        stem = "achèt"
+    assert we.endswith("ons")
+    assert they == {"voy": "voi", "buv": "boiv"}.get(stem, stem) + "ent"
+    if i.endswith("e"):  # the regular verbs in -er
+        assert i == she == they[:-2]
+    else:
+        assert i.endswith("s") and she in (i[:-1] + "t", i[:-1])
+        assert (she[-1] == "d") == (verb.english[0] == "hear")
+
+
+@pytest.mark.parametrize("noun", NOUNS.values(), ids=NOUNS)
+def test_french_plurals_are_formed_by_the_rules(noun):
+    one, many = noun.french
+    if many:
+        ending = "" if one.endswith("s") else "x" if one.endswith("eau") else "s"
+        assert many == one + ending
+    assert bool(many) == bool(noun.english[1])
+
+
 def test_elision_stands_before_every_vowel_and_nowhere_else():
     whole = {"le", "la", "je", "me", "ne", "de", "que", "ce", "ma", "sa"}
     for pair in PAIRS:
@@ -378,12 +427,12 @@ def test_sources_are_distinct_and_clauses_take_turns():
 
 
 def test_the_parts_of_a_split_share_no_source():
-    parts = split(600, 60, 60, seed=3, longer=(3,))
-    assert [len(part) for part in parts] == [600, 60, 60 + 30]
+    parts = split(3000, 300, 300, seed=3, longer=(3,))
+    assert [len(part) for part in parts] == [3000, 300, 300 + 150]
     sources = [{pair.source for pair in part} for part in parts]
-    assert len(set.union(*sources)) == 750
+    assert len(set.union(*sources)) == 3750
     assert {pair.clauses for pair in parts[0] + parts[1]} == {1, 2}
-    assert Counter(pair.clauses for pair in parts[2]) == {1: 30, 2: 30, 3: 30}
+    assert Counter(pair.clauses for pair in parts[2]) == {1: 150, 2: 150, 3: 150}
 
 
 def has_held_out_combination(pair):
