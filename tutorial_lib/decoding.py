@@ -18,6 +18,7 @@ from typing import NamedTuple
 import torch
 
 from tutorial_lib.data.text import BOS, EOS, pad
+from tutorial_lib.nests import map_nest
 from tutorial_lib.progress import progress_bar
 
 
@@ -132,12 +133,7 @@ def evaluating(model):
 
 def select(state, rows):
     """Pick ``rows`` of the batch from a state: beams are copied, moved or dropped."""
-    if isinstance(state, torch.Tensor):
-        return state.index_select(0, rows)
-    if isinstance(state, dict):
-        return {name: select(part, rows) for name, part in state.items()}
-    parts = [select(part, rows) for part in state]
-    return type(state)(*parts) if hasattr(state, "_fields") else type(state)(parts)
+    return map_nest(lambda tensor: tensor.index_select(0, rows), state)
 
 
 def _continue(scores, written, eos):
