@@ -3,8 +3,8 @@
 The tables choose company for every word, so that a sentence reads plausibly: a noun
 names the adjectives that suit it, a verb the subjects and objects that it takes, as
 kinds (person, animal, thing, mass, sound; "being" is the first two) or as single
-nouns. Words are lower-cased
-and spelled as `tokenize` leaves them; every French h here is mute.
+nouns. Words are lower-cased and spelled as `tokenize` leaves them; every French h here
+is mute.
 
 Eight words are nouns and verbs alike: *watch, drink, cook, guard, plant, call*, in
 both their forms, and *water* and *fish*. Only their neighbors tell which.
