@@ -267,7 +267,7 @@ def test_every_cell_says_the_weight_it_was_given(shown):
 
 def test_the_cells_show_their_numbers(shown):
     page = shown(attention(layer=1, head=2))
-    given = [f"{w:.3f}".replace("0.", ".") for w in WEIGHTS[1, 2].flatten()]
+    given = [f"{round(w.item(), 3):.2f}" for w in WEIGHTS[1, 2].flatten()]
     assert texts(page.locator("[role=application] .number")) == given
 
 
@@ -373,7 +373,7 @@ def test_stretched_colours_make_each_rows_largest_weight_darkest(shown):
     pixel = "canvas => [...canvas.getContext('2d').getImageData(0, 0, 1, 1).data]"
     canvas = page.locator(".views canvas")
     assert canvas.evaluate(pixel)[0] > 150
-    page.get_by_label("stretch colours per row").check()
+    page.get_by_label("stretch colors per row").check()
     assert canvas.evaluate(pixel) == [8, 48, 107, 255]
 
 
@@ -383,9 +383,18 @@ def test_masked_cells_are_hatched_and_called_masked(shown):
     page = shown(show_attention(weights / weights.sum(-1, True), WORDS, mask=causal))
     page.mouse.move(*in_heatmap(page, 1, 3))
     assert "the weight 0 (masked)." in said(page)
+    assert said(page).count("masked") == 1  # not among what it looks at most
     page.mouse.move(*in_heatmap(page, 3, 1))
     assert "masked" not in said(page)
     assert page.locator(".hatch").get_attribute("d").count("M") == 10
+
+
+def test_a_query_that_may_look_at_nothing_looks_at_nothing(shown):
+    weights, mask = torch.tensor([[0.5, 0.5], [0, 0]]), torch.tensor([[1, 1], [0, 0]])
+    page = shown(show_attention(weights, "ab", mask=mask.bool()))
+    page.locator("[role=application]").focus()
+    press(page, "ArrowDown", "ArrowDown")
+    assert said(page) == "query «b» looks most at nothing."
 
 
 GOLD = {(0, 0), (1, 1), (2, 1), (4, 4)}

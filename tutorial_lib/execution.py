@@ -21,7 +21,7 @@ CELL_TIMEOUT = 300  # seconds
 QUIET = {"TQDM_DISABLE": "1"}  # a progress bar would be stored as it last was
 NOTEBOOK_METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
-    # The lexer is what lets the book colour cells that hold a magic.
+    # The lexer is what lets the book color cells that hold a magic.
     "language_info": {"name": "python", "pygments_lexer": "ipython3"},
 }
 WIDGET = "application/vnd.jupyter.widget-view+json"

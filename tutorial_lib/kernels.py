@@ -3,7 +3,7 @@
 Each function here takes a width, in the unit of the distances, and returns the
 kernel, itself a function from a tensor of distances to a tensor of similarities of
 the same shape. The factors that make a kernel integrate to 1 are left out: they
-cancel when weights are normalised (Silverman, 1986, table 3.1 has them).
+cancel when weights are normalized (Silverman, 1986, table 3.1 has them).
 
 This module knows distances only: no queries, no keys, no data.
 """
@@ -18,7 +18,7 @@ def gaussian(width):
 
 
 def boxcar(width):
-    """1 up to ``width``, 0 beyond it: all neighbours count the same."""
+    """1 up to ``width``, 0 beyond it: all neighbors count the same."""
     _check_width(width)
     return lambda distance: (distance.abs() <= width).to(distance.dtype)
 

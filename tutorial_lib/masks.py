@@ -35,7 +35,7 @@ def length_mask(lengths, keys):
 
 
 def window_mask(tokens, radius, *, device=None):
-    """Let each token look at itself and at ``radius`` neighbours on either side.
+    """Let each token look at itself and at ``radius`` neighbors on either side.
 
     Returns a boolean mask (token, token), True where query and key are at most
     ``radius`` positions apart: the restricted self-attention of Vaswani et al.

@@ -1,6 +1,6 @@
 """Checks for chapter 2: kernel regression and the choice of its width.
 
-The definitions here are slow loops; this module does not know the vectorised ones.
+The definitions here are slow loops; this module does not know the vectorized ones.
 """
 
 import math

@@ -42,7 +42,7 @@ function attention(root, data, host) {
   }
   const headSelect =
     heads > 1 && addSelect(bar, "head", maps, (head) => choose({ head }));
-  addCheckbox(bar, "stretch colours per row", (stretched) => choose({ stretched }));
+  addCheckbox(bar, "stretch colors per row", (stretched) => choose({ stretched }));
   if (data.outline) add(bar, "span", {}, `□ ${data.outlined}`);
   const thumbnails = (heads > 1 ? maps : []).map((name, head) => {
     const button = addButton(strip, "", () => choose({ head }));
@@ -91,10 +91,11 @@ function attention(root, data, host) {
   function largest(tokens, cellOf) {
     return tokens
       .map((token, i) => [code(...cellOf(i)), `${quote(token)} ${tell(...cellOf(i))}`])
+      .filter((pair) => pair[0])
       .sort((a, b) => b[0] - a[0])
       .slice(0, 3)
       .map(([, text]) => text)
-      .join(", ");
+      .join(", ") || "nothing";
   }
 
   function sentence() {
@@ -111,7 +112,7 @@ function attention(root, data, host) {
     return `${row} gives ${column} the weight ${tell(query, key)}. It ${most}`;
   }
 
-  // ---- drawing: a width changes all, a choice the colours, the pointer the marks
+  // ---- drawing: a width changes all, a choice the colors, the pointer the marks
   const scene = {
     ...data, cells, now, views, weight, show, paint, point, listen,
     isMasked, isOutlined, isChosen, isIn,
@@ -162,7 +163,9 @@ function attention(root, data, host) {
     views.replaceChildren();
     scene.room = room;
     markLines = linesWidth && drawLines(scene, { left, right, end, ...place });
-    const heatmap = { left: labelled ? side : 24, top, cell, flat, labelled };
+    // The frame of the focus goes around slanted labels, too.
+    const reach = labelled && lean;
+    const heatmap = { left: labelled ? side : 24, top, cell, flat, labelled, reach };
     [recolour, markHeatmap] = drawHeatmap(scene, heatmap);
     choose({});
   }

@@ -77,7 +77,7 @@ function placeIn(node, event) {
 const pen = document.createElement("canvas").getContext("2d");
 
 // A page is dark when its text is light, whichever machinery made it so. The pixel
-// turns every colour notation of CSS into red, green and blue.
+// turns every color notation of CSS into red, green and blue.
 function isDark(host) {
   pen.fillStyle = getComputedStyle(host).color;
   pen.clearRect(0, 0, 1, 1);

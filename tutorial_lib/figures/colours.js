@@ -1,4 +1,4 @@
-// matplotlib's Blues: the colours of the static heatmaps.
+// matplotlib's Blues: the colors of the static heatmaps.
 const BLUES = "f7fbff deebf7 c6dbef 9ecae1 6baed6 4292c6 2171b5 08519c 08306b"
   .split(" ")
   .map((hex) => [0, 2, 4].map((i) => parseInt(hex.slice(i, i + 2), 16)));

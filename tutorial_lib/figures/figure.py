@@ -23,7 +23,7 @@ PNG_DPI = 90
 PNG_COLOURS = 160
 
 # The book's theme lays a light box under every HTML output in dark mode; the figure
-# follows the page's colours by itself.
+# follows the page's colors by itself.
 UNBOX = (
     "<style>html[data-theme=dark] .bd-content div.cell_output "
     ".text_html:has([data-figure]){background:none!important;"
@@ -74,7 +74,7 @@ class Figure:
 
     @functools.cached_property
     def png(self):
-        """Return the picture as PNG bytes, in few colours: a third of the size."""
+        """Return the picture as PNG bytes, in few colors: a third of the size."""
         from PIL import Image
 
         image = Image.open(io.BytesIO(self._render("png"))).convert("RGB")

@@ -1,14 +1,14 @@
-// The heatmap. Returns the functions that colour it and mark what a reader points at.
+// The heatmap. Returns the functions that color it and mark what a reader points at.
 
-function drawHeatmap(scene, { left, top, cell, flat, labelled }) {
-  const { queries, keys, names, cells, now, weight, show } = scene;
+function drawHeatmap(scene, { left, top, cell, flat, labelled, reach }) {
+  const { queries, keys, names, cells, now, weight } = scene;
   const [wide, high] = [cell * keys.length, cell * queries.length];
   const [x, y] = [(key) => left + cell * key, (query) => top + cell * query];
   const box = add(scene.views, "div", { tabindex: 0, role: "application" });
   box.ariaLabel = `heatmap, ${names[0]} by ${names[1]}, arrow keys move`;
   const place = `left:${left}px;top:${top}px;width:${wide}px;height:${high}px`;
   const canvas = add(box, "canvas", { style: place });
-  const svg = add(box, "svg", { width: left + wide + 2, height: top + high + 2 });
+  const svg = add(box, "svg", { width: left + wide + reach, height: top + high + 2 });
 
   const addLabel = (token, right, down, angle, style) => {
     const transform = `translate(${right},${down}) rotate(${angle})`;
@@ -30,8 +30,9 @@ function drawHeatmap(scene, { left, top, cell, flat, labelled }) {
   };
   const half = cell / 2;
   addPath("hatch", scene.isMasked, ([query, key]) =>
-    `M${x(key)},${y(query) + half}l${half},${-half}m${half},0l${-cell},${cell}`);
-  // Inset, so that neighbours stay apart and the pointer's frame goes around it; in two
+    `M${x(key)},${y(query) + half}l${half},${-half}m${half},0l${-cell},${cell}` +
+    `m${half},0l${half},${-half}`);
+  // Inset, so that neighbors stay apart and the pointer's frame goes around it; in two
   // tones, of which one stands out from any cell.
   const side = cell - 4;
   const square = ([query, key]) =>
@@ -56,17 +57,16 @@ function drawHeatmap(scene, { left, top, cell, flat, labelled }) {
   };
 
   function recolour() {
-    const row = (query) => keys.map((_, key) => weight(query, key));
-    const tops = queries.map((_, query) =>
-      now.stretched ? Math.max(0.001, ...row(query)) : 1);
+    const tops = queries.map((_, query) => now.stretched
+      ? Math.max(0.001, ...keys.map((__, key) => weight(query, key)))
+      : 1);
     const shadeOf = (query, key) => weight(query, key) / tops[query];
     scene.paint(canvas, shadeOf);
     numbers.forEach((number, i) => {
       const shade = shadeOf(...cells[i]);
       const black = isDark(box) ? shade > 0.35 : shade < 0.65;
       number.style.fill = black ? "black" : "white";
-      const text = show(...cells[i]).replace("0.", ".").replace(".000", "");
-      number.textContent = shade ? text : "";
+      number.textContent = shade ? weight(...cells[i]).toFixed(2) : "";
     });
   }
 

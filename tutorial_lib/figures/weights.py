@@ -46,7 +46,7 @@ def check_tokens(weights, queries, keys):
 
 
 def check_weights(weights):
-    """Refuse scores, and weights that were normalised along another axis."""
+    """Refuse scores, and weights that were normalized along another axis."""
     if weights.min() < 0 or weights.max() > 1 + 1e-3:
         raise ValueError(
             f"weights must lie between 0 and 1, got {weights.min():.3g} to "

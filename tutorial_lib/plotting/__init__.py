@@ -1,8 +1,8 @@
 """Plotting: the static figures of the book, one call each.
 
 Every function takes tensors and labels and returns a matplotlib figure that a
-notebook shows once. Rows are queries, columns are keys; weights share one colour
-scale from 0 to 1, scores one that is centred at 0.
+notebook shows once. Rows are queries, columns are keys; weights share one color
+scale from 0 to 1, scores one that is centered at 0.
 
 Nothing here knows a model or a data set.
 """

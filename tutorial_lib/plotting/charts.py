@@ -15,7 +15,7 @@ def show_curves(
     xscale="linear",
     yscale="linear",
 ):
-    """Show labelled curves over ``x``, in one panel or in several side by side.
+    """Show labeled curves over ``x``, in one panel or in several side by side.
 
     ``curves`` maps a label to values (x,); a curve whose label starts with "true" is
     dashed. A dictionary of such dictionaries makes one panel each, titled by its key.

@@ -1,4 +1,4 @@
-"""Heatmaps: attention weights, or scores, as grids of coloured cells."""
+"""Heatmaps: attention weights, or scores, as grids of colored cells."""
 
 import torch
 
@@ -19,10 +19,10 @@ def show_heatmaps(
     xlabel="key",
     ylabel="query",
 ):
-    """Show attention weights as a grid of heatmaps that share one colour scale.
+    """Show attention weights as a grid of heatmaps that share one color scale.
 
     ``weights`` is (row, column, query, key), (column, query, key) or (query, key), with
-    values from 0 to 1; with ``scores`` any values, on a scale centred at 0. ``titles``
+    values from 0 to 1; with ``scores`` any values, on a scale centered at 0. ``titles``
     names the panels, row by row. Cells where the boolean ``mask``, which broadcasts to
     the weights, is False are hatched. Cells in ``outline``, a set of (query, key) for
     every panel or a boolean that broadcasts to the weights, are framed, and named by
@@ -42,6 +42,7 @@ def show_heatmaps(
         for i, ax in enumerate(axes.flat):
             cells = _without(panels[i], hidden[i], scores)
             image = _draw_cells(ax, cells, limit, scores)
+            _write_numbers(ax, cells, image, hidden[i])
             _hatch(ax, hidden[i])
             draw_outline(ax, framed.flatten(0, 1)[i], size=cell)
             _label_cells(ax, query_labels, key_labels)
@@ -96,21 +97,24 @@ def _hidden(mask, weights):
 
 def _draw_cells(ax, cells, limit, scores):
     lowest, colours = (-limit, "RdBu_r") if scores else (0, "Blues")
-    image = ax.imshow(
+    return ax.imshow(
         array(cells), cmap=colours, vmin=lowest, vmax=limit, aspect="equal"
     )
-    _write_numbers(ax, cells, limit)
-    return image
 
 
-def _write_numbers(ax, cells, limit):
+def _write_numbers(ax, cells, image, hatched):
+    from matplotlib.patheffects import withStroke
+
     if max(cells.shape) > 8:
         return
     for i, j in cells.isfinite().nonzero().tolist():
         value = cells[i, j].item()
-        colour = "white" if abs(value) > 0.6 * limit else "black"
+        colour = "white" if abs(value) > 0.6 * image.norm.vmax else "black"
         place = {"ha": "center", "va": "center", "fontsize": 8}
-        ax.text(j, i, f"{value:.2f}", color=colour, **place)
+        number = ax.text(j, i, f"{value:.2f}", color=colour, **place)
+        if hatched[i, j]:  # the cell's own color keeps the hatching off the number
+            clear = withStroke(linewidth=3, foreground=image.to_rgba(value))
+            number.set_path_effects([clear])
 
 
 def _without(cells, hidden, scores):
