@@ -8,19 +8,25 @@ from torch.overrides import TorchFunctionMode
 
 
 class Watch(TorchFunctionMode):
-    """Note the names of the torch functions called, and the size of the largest result.
+    """Note the torch functions called, and how large their results are.
 
-    ``names`` is a set of strings, ``largest`` a number of entries.
+    ``sizes`` maps the name of each function to the entries of its largest result, and
+    ``largest`` is the most of all.
     """
 
     def __init__(self):
         super().__init__()
-        self.names, self.largest = set(), 0
+        self.sizes = {}
+
+    @property
+    def largest(self):
+        """How many entries the largest result has."""
+        return max(self.sizes.values(), default=0)
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         """Call the function and look at what it returns."""
         result = function(*args, **(kwargs or {}))
-        self.names.add(getattr(function, "__name__", ""))
-        if torch.is_tensor(result):
-            self.largest = max(self.largest, result.numel())
+        name = getattr(function, "__name__", "")
+        size = result.numel() if torch.is_tensor(result) else 0
+        self.sizes[name] = max(size, self.sizes.get(name, 0))
         return result

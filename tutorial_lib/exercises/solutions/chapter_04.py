@@ -36,9 +36,11 @@ def leaks(attend):
         before = attend(x, training)
         for t in range(1, 6):
             changed = x.clone()
-            changed[:, t:] = 100 * torch.randn(2, 6 - t, 3)  # another future
+            # Another future, and a large one: it brings small leaks to light.
+            changed[:, t:] = 100 * torch.randn(2, 6 - t, 3)
             after = attend(changed, training)
-            if not torch.allclose(after[:, :t], before[:, :t], atol=1e-4):
+            pasts = after[:, :t], before[:, :t]
+            if not torch.allclose(*pasts, atol=1e-4):
                 return True
     return False
 
@@ -70,6 +72,7 @@ MUTANTS = [
     ),
     ("packed_mask", "shape[1])", "shape[1]).T", "future"),
     ("packed_mask", "shape[1])", "shape[1]).tril(-1)", "not-itself"),
+    ("packed_mask", "(sentence > 0)[:, None, :]", "(sentence > 0)", "axes"),
     ("packed_mask", "sentence > 0", "sentence > 1", "value"),
     (
         "packed_mask",
@@ -154,6 +157,19 @@ MUTANTS = [
     ),
     (
         "attend_in_batch",
+        "    mask = length_mask(lengths, keys=x.shape[1])",
+        "    return [scaled_dot_product_attention(x, x, x)[0] for x in sentences]",
+        "loop",
+    ),
+    (
+        "attend_in_batch",
+        "    mask = length_mask(lengths, keys=x.shape[1])",
+        "    short = [row[:length] for row, length in zip(x, lengths, strict=True)]\n"
+        "    return [scaled_dot_product_attention(x, x, x)[0] for x in short]",
+        "loop",
+    ),
+    (
+        "attend_in_batch",
         "[o[:length] for o, length in zip(outputs, lengths, strict=True)]",
         "outputs",
         "list",
@@ -182,6 +198,13 @@ MUTANTS = [
     ("leaks", "True\n    return False", "False\n    return True", "inverted"),
 ]
 
+# all of attend_in_batch after its first line
+PADDED = """\
+    x = pad_sequence(sentences, batch_first=True)  # (batch, token, d_model)
+    mask = length_mask(lengths, keys=x.shape[1])
+    outputs, _ = scaled_dot_product_attention(x, x, x, mask)
+    return [o[:length] for o, length in zip(outputs, lengths, strict=True)]"""
+
 ACCEPT = [
     ("packed_mask", "(sentence > 0)", "(sentence != 0)"),
     ("packed_mask", "(sentence > 0)[:, None, :]", "sentence[:, :, None].bool()"),
@@ -204,8 +227,25 @@ ACCEPT = [
         "outputs = torch.nn.functional.scaled_dot_product_attention(x, x, x, mask)",
     ),
     (
+        "attend_in_batch",
+        "outputs, _ = scaled_dot_product_attention(x, x, x, mask)",
+        "powers = (x @ x.mT / x.shape[-1] ** 0.5).exp() * mask\n"
+        "    outputs = powers / powers.sum(dim=-1, keepdim=True) @ x",
+    ),
+    (
+        "attend_in_batch",
+        PADDED,
+        "    x = torch.cat(sentences)  # one row, kept apart by a mask\n"
+        "    number = torch.arange(len(lengths)).repeat_interleave(\n"
+        "        torch.tensor(lengths)\n"
+        "    )\n"
+        "    mask = number[:, None] == number\n"
+        "    outputs, _ = scaled_dot_product_attention(x, x, x, mask)\n"
+        "    return list(outputs.split(lengths))",
+    ),
+    (
         "leaks",
-        "torch.allclose(after[:, :t], before[:, :t], atol=1e-4)",
-        "(after[:, :t] - before[:, :t]).abs().max() < 1e-3",
+        "torch.allclose(*pasts, atol=1e-4)",
+        "(pasts[0] - pasts[1]).abs().max() < 1e-3",
     ),
 ]
