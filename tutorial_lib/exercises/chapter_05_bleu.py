@@ -11,6 +11,9 @@ from .chapter_05_bleu_mistakes import CORPUS, SENTENCE
 from .exercise import Exercise
 
 REFERENCE = ["la", "petite", "fille", "ne", "garde", "pas", "le", "chat"]
+SHORTER = ["la", "fille", "ne", "garde", "pas", "le", "chat"]
+REPEATED = ["le", "le", "garde", "pas", "le", "chat", "la", "petite"]
+MIXED = ["chat", "pas", "le", "la"]  # every word is right, but no run of three
 
 sentence = Exercise(
     "5.3",
@@ -70,21 +73,9 @@ def _(probe):
     probe.same()
 
 
-@sentence.step("a longer output is not rewarded for its length")
+@sentence.step("the mean of the four precisions is geometric, all weighing the same")
 def _(probe):
-    probe([*REFERENCE, "et", "le", "chien"], REFERENCE)
-    probe.same()
-
-
-@sentence.step("the sentence of the chapter, worked by hand, scores 0.729")
-def _(probe):
-    probe(["la", "fille", "ne", "garde", "pas", "le", "chat"], REFERENCE)
-    probe.same()
-
-
-@sentence.step("all four precisions weigh the same")
-def _(probe):
-    probe(["la", "petite", "fille", "ne", "garde", "pas", "le", "chien"], REFERENCE)
+    probe([*REFERENCE[:7], "chien"], REFERENCE)
     probe.same()
     probe(["ne", "garde", "pas", "le", "la", "petite", "fille", "chat"], REFERENCE)
     probe.same()
@@ -92,8 +83,35 @@ def _(probe):
 
 @sentence.step("a word counts as often as the reference has it")
 def _(probe):
-    probe(["le", "le", "le", "le", "chat", *REFERENCE], REFERENCE)
+    probe(REPEATED, REFERENCE)
     probe.same()
+
+
+@sentence.step("a longer output is not rewarded for its length")
+def _(probe):
+    probe([*REFERENCE, "et", "le", "chien"], REFERENCE)
+    probe.same()
+
+
+@sentence.step("a shorter one is punished: the chapter's sentence scores 0.729")
+def _(probe):
+    probe(SHORTER, REFERENCE)
+    probe.same()
+
+
+@sentence.step("an output that shares words, but no run of four, scores 0")
+def _(probe):
+    _expect_no_smoothing(probe, probe(MIXED, REFERENCE))
+
+
+def _expect_no_smoothing(probe, score):
+    probe.require(
+        probe.close(score, 0.0, tolerance=1e-6),
+        "smoothed",
+        "No run of three or four words is shared here, so two precisions are 0, and "
+        f"so is the score; yours is {score:.3f}. A small number in place of 0 is "
+        "called smoothing: sacrebleu does it (smooth:exp), the formula does not.",
+    )
 
 
 @sentence.step("an output without runs of four scores 0")
@@ -146,11 +164,13 @@ def _table():
 def _(probe):
     probe([[*REFERENCE, "et", "dort"]], [REFERENCE])
     probe.same()
-    probe([["la", "fille", "ne", "garde", "pas", "le", "chat"]], [REFERENCE])
+    probe([SHORTER], [REFERENCE])
+    probe.same()
+    probe([REPEATED], [REFERENCE])
     probe.same()
 
 
-@corpus.step("three sentences, worked by hand, score 0.706")
+@corpus.step("three sentences, worked by hand, score 0.705")
 def _(probe):
     # n = 1: 2 + 7 + 4 of 2 + 7 + 6; n = 2: 1 + 5 + 3 of 1 + 6 + 5;
     # n = 3: 0 + 4 + 2 of 0 + 5 + 4; n = 4: 0 + 3 + 1 of 0 + 4 + 3; 15 words for 14.
@@ -162,8 +182,9 @@ def _(probe):
 
 @corpus.step("too long in one sentence makes up for too short in another")
 def _(probe):
-    short, long = REFERENCE[:5], [*REFERENCE, "et", "dort"]
-    probe([short, long], [REFERENCE, REFERENCE])
+    # 5 words for 8 and 6 for 4 make 11 for 12; no mean of the ratios comes to that
+    outputs, references = _table()
+    probe([REFERENCE[:5], outputs[2]], [REFERENCE, references[2]])
     probe.same()
 
 
@@ -171,6 +192,12 @@ def _(probe):
 def _(probe):
     probe([[*REFERENCE, *REFERENCE], [], ["le"]], [REFERENCE, REFERENCE, REFERENCE])
     probe.same()
+
+
+@corpus.step("outputs that share words, but no run of four, score 0")
+def _(probe):
+    short = ["elle", "dort"]
+    _expect_no_smoothing(probe, probe([MIXED, short], [REFERENCE, short]))
 
 
 @corpus.step("nothing in common, or no words at all, scores 0")

@@ -109,7 +109,19 @@ _FAULTS = [
     ),
 ]
 
+PERCENT = "Your score is in percent. It goes from 0 to 1: leave the factor 100 out."
+
+
+def _sentence_in_percent(output, reference):
+    return 100 * _score([output], [reference])
+
+
+def _corpus_in_percent(outputs, references):
+    return 100 * _score(outputs, references)
+
+
 SENTENCE = [
+    ("percent", PERCENT, _sentence_in_percent),
     (
         "missing-dropped",
         "Where the output is too short for a run of n words, you leave that precision "
@@ -143,11 +155,57 @@ def _precisions_averaged(outputs, references):
             shared, total = _counts([pair[0]], [pair[1]], n, clip=True)
             each.append(shared / total if total else 0.0)
         precisions.append(sum(each) / len(each))
+    return _combined(outputs, references, precisions)
+
+
+def _combined(outputs, references, precisions):
+    """Take the geometric mean of precisions, times the right penalty."""
     ratio = 1 - sum(map(len, references)) / max(1, sum(map(len, outputs)))
     return math.exp(min(0, ratio)) * math.prod(precisions) ** 0.25
 
 
+def _pooled(outputs, references):
+    """Add up the n-grams of all sentences, and clip only then."""
+    precisions = []
+    for n in range(1, 5):
+        runs, wanted = (
+            sum((_ngrams(words, n) for words in side), Counter())
+            for side in (outputs, references)
+        )
+        precisions.append((runs & wanted).total() / max(1, runs.total()))
+    return _combined(outputs, references, precisions)
+
+
+def _negative_totals(outputs, references):
+    precisions = []
+    for n in range(1, 5):
+        shared, _ = _counts(outputs, references, n, clip=True)
+        precisions.append(shared / sum(len(output) - n + 1 for output in outputs))
+    return _combined(outputs, references, precisions)
+
+
+def _ratios_averaged(outputs, references):
+    both = zip(outputs, references, strict=True)
+    ratio = sum(len(r) / len(o) for o, r in both) / len(outputs)
+    factor = math.exp(min(0, 1 - ratio))
+    return factor * _score(outputs, references, penalty="none")
+
+
+def _other_ratios_averaged(outputs, references):
+    both = zip(outputs, references, strict=True)
+    ratio = len(outputs) / sum(len(o) / len(r) for o, r in both)
+    factor = math.exp(min(0, 1 - ratio))
+    return factor * _score(outputs, references, penalty="none")
+
+
+RATIOS = (
+    "Your penalty averages the ratios of the lengths, sentence by sentence. Sum the "
+    "lengths of all outputs and of all references, then divide once."
+)
+
+
 CORPUS = [
+    ("percent", PERCENT, _corpus_in_percent),
     (
         "mean-of-sentences",
         "You average the scores of the sentences: every short one pulls the mean to 0. "
@@ -172,5 +230,19 @@ CORPUS = [
         "sentences, and a word may be found in another sentence's reference.",
         _in_one_row,
     ),
+    (
+        "pooled",
+        "Take & sentence by sentence, before summing: in your sums a word is also "
+        "found in another sentence's reference.",
+        _pooled,
+    ),
+    (
+        "negative-total",
+        "`len(o) - n + 1` can be negative: a sentence of two words has 0 runs of four, "
+        "not −1. `ngrams(o, n).total()` counts right.",
+        _negative_totals,
+    ),
+    ("ratios-averaged", RATIOS, _ratios_averaged),
+    ("ratios-averaged", RATIOS, _other_ratios_averaged),
     *[(code, message, _several(**fault)) for code, message, fault in _FAULTS],
 ]

@@ -57,41 +57,51 @@ def corpus_bleu(outputs, references):
 ANSWERS = {}
 WRONG_ANSWERS = []
 
-MUTANTS = [
+LOOP = """\
+    for t in range(words.shape[1]):
+        reading = (t < lengths)[:, None]  # (batch, 1)
+        states = torch.where(reading, cell(words[:, t], states), states)
+    return states"""
+FOUR = """\
+    if len(output) < 4:
+        return 0.0
+    score = math.exp(min(0, 1 - len(reference) / len(output)))
+    for n in range(1, 5):"""
+AS_LONG = """\
+    score = math.exp(min(0, 1 - len(reference) / max(1, len(output))))
+    for n in range(1, min(4, len(output)) + 1):"""
+SHARE = """\
+        shared = (ngrams(output, n) & ngrams(reference, n)).total()
+        score *= (shared / (len(output) - n + 1))"""
+BOTH = "zip(outputs, references, strict=True)"
+SHARED = "shared = sum((ngrams(o, n) & ngrams(r, n)).total() for o, r in both)"
+
+SPLITS = [
     (
-        "split_by_source",
-        "    sources = sorted({source for source, _ in pairs})  # a set has no fixed "
-        "order\n"
-        "    random.Random(seed).shuffle(sources)\n"
-        "    unseen = set(sources[:held_out])\n"
-        "    train = [pair for pair in pairs if pair[0] not in unseen]\n"
-        "    test = [pair for pair in pairs if pair[0] in unseen]\n",
+        "    return train",
         "    pairs = random.Random(seed).sample(pairs, len(pairs))\n"
-        "    train, test = pairs[held_out:], pairs[:held_out]\n",
+        "    train, test = pairs[held_out:], pairs[:held_out]\n"
+        "    return train",
         "leak",
     ),
-    ("split_by_source", "in train for word", "in pairs for word", "vocabulary-leak"),
+    ("in train for word", "in pairs for word", "vocabulary-leak"),
     (
-        "split_by_source",
         "for source, _ in train for word in source",
         "for pair in train for side in pair for word in side",
         "target-words",
     ),
+    ("{word for source, _ in train for word in source}", "set(dict(train))", "words"),
+    ("random.Random(seed)", "random", "not-repeatable"),
+    ("random.Random(seed).shuffle(sources)", "", "no-shuffle"),
+    ("sources[:held_out]", "sources[held_out:]", "swapped"),
+    ("sources[:held_out]", "sources[: held_out // 2]", "count"),
+    ("in pairs if pair[0] in", "in () if pair[0] in", "lost-pairs"),
+    ("return train, test, {", "return train, {", "parts"),
+    ("sorted({source", "list({source", "set-order"),
+]
+STATES = [
+    ("t < lengths", "t < words.shape[1] + 0 * lengths", "padding-read"),
     (
-        "split_by_source",
-        "{word for source, _ in train for word in source}",
-        "{source for source, _ in train}",
-        "words",
-    ),
-    ("split_by_source", "random.Random(seed)", "random", "not-repeatable"),
-    ("split_by_source", "random.Random(seed).shuffle(sources)", "", "no-shuffle"),
-    ("split_by_source", "sources[:held_out]", "sources[held_out:]", "swapped"),
-    ("split_by_source", "sources[:held_out]", "sources[: held_out // 2]", "count"),
-    ("split_by_source", "in pairs if pair[0] in", "in () if pair[0] in", "lost-pairs"),
-    ("split_by_source", "return train, test, {", "return train, {", "parts"),
-    ("last_states", "t < lengths", "t < words.shape[1] + 0 * lengths", "padding-read"),
-    (
-        "last_states",
         "    for t in",
         "    places = torch.arange(words.shape[1])\n"
         "    words = words * (places < lengths[:, None])[..., None]\n"
@@ -100,25 +110,15 @@ MUTANTS = [
         "padding-blanked",
     ),
     (
-        "last_states",
         "torch.where(reading, cell(words[:, t], states), states)",
         "cell(words[:, t], states) * reading",
         "state-lost",
     ),
-    ("last_states", "t < lengths", "t <= lengths", "one-too-far"),
-    ("last_states", "t < lengths", "t < lengths - 1", "one-too-few"),
+    ("t < lengths", "t <= lengths", "one-too-far"),
+    ("t < lengths", "t < lengths - 1", "one-too-few"),
+    ("t < lengths", "t < lengths.min() + 0 * lengths", "shortest"),
     (
-        "last_states",
-        "t < lengths",
-        "t < lengths.min() + 0 * lengths",
-        "shortest",
-    ),
-    (
-        "last_states",
-        "    for t in range(words.shape[1]):\n"
-        "        reading = (t < lengths)[:, None]  # (batch, 1)\n"
-        "        states = torch.where(reading, cell(words[:, t], states), states)\n"
-        "    return states",
+        LOOP,
         "    kept = []\n"
         "    for t in range(words.shape[1]):\n"
         "        states = cell(words[:, t], states)\n"
@@ -126,18 +126,9 @@ MUTANTS = [
         "    return torch.stack(kept)[lengths - 1, torch.arange(len(words))]",
         "empty-sentence",
     ),
+    ("cell(words[:, t], states)", "cell(words[:, t], 0 * states)", "no-memory"),
     (
-        "last_states",
-        "cell(words[:, t], states)",
-        "cell(words[:, t], 0 * states)",
-        "no-memory",
-    ),
-    (
-        "last_states",
-        "    for t in range(words.shape[1]):\n"
-        "        reading = (t < lengths)[:, None]  # (batch, 1)\n"
-        "        states = torch.where(reading, cell(words[:, t], states), states)\n"
-        "    return states",
+        LOOP,
         "    rows = []\n"
         "    for row, n in zip(words, lengths, strict=True):\n"
         "        state = states[:1]\n"
@@ -148,31 +139,25 @@ MUTANTS = [
         "loop",
     ),
     (
-        "sentence_bleu",
-        "    if len(output) < 4:\n        return 0.0\n"
-        "    score = math.exp(min(0, 1 - len(reference) / len(output)))\n"
-        "    for n in range(1, 5):",
-        "    score = math.exp(min(0, 1 - len(reference) / max(1, len(output))))\n"
-        "    for n in range(1, min(4, len(output)) + 1):",
-        "missing-dropped",
+        "states = torch.where(reading, cell(words[:, t], states), states)",
+        "now = cell(words[:, t], states)\n"
+        "        states[reading[:, 0]] = now[reading[:, 0]]",
+        "overwritten",
     ),
     (
-        "sentence_bleu",
-        "    if len(output) < 4:\n        return 0.0\n"
-        "    score = math.exp(min(0, 1 - len(reference) / len(output)))\n"
-        "    for n in range(1, 5):\n"
-        "        shared = (ngrams(output, n) & ngrams(reference, n)).total()\n"
-        "        score *= (shared / (len(output) - n + 1)) ** (1 / 4)",
-        "    score = math.exp(min(0, 1 - len(reference) / max(1, len(output))))\n"
-        "    for n in range(1, min(4, len(output)) + 1):\n"
-        "        shared = (ngrams(output, n) & ngrams(reference, n)).total()\n"
-        "        score *= (shared / (len(output) - n + 1)) ** (1 / 2**n)",
-        "weights",
+        "    for t in",
+        "    sizes = cell.input_size, cell.hidden_size\n"
+        "    return torch.nn.GRU(*sizes, batch_first=True)(words)[1][0]\n"
+        "    for t in",
+        "other-cell",
     ),
-    ("sentence_bleu", "(1 / 4)", "(1 / 2**n)", "weights"),
-    ("sentence_bleu", "(1 / 4)", "1", "no-root"),
+]
+SENTENCES = [
+    (FOUR, AS_LONG, "missing-dropped"),
+    (f"{FOUR}\n{SHARE} ** (1 / 4)", f"{AS_LONG}\n{SHARE} ** (1 / 2**n)", "weights"),
+    ("(1 / 4)", "(1 / 2**n)", "weights"),
+    ("(1 / 4)", "1", "no-root"),
     (
-        "sentence_bleu",
         "        score *= (shared / (len(output) - n + 1)) ** (1 / 4)\n"
         "    return score",
         "        p = locals().get('p', 0) + shared / (len(output) - n + 1) / 4\n"
@@ -180,107 +165,119 @@ MUTANTS = [
         "arithmetic-mean",
     ),
     (
-        "sentence_bleu",
         "(ngrams(output, n) & ngrams(reference, n)).total()",
         "sum(c for g, c in ngrams(output, n).items() if g in ngrams(reference, n))",
         "no-clipping",
     ),
+    ("math.exp(min(0, 1 - len(reference) / len(output)))", "1", "no-penalty"),
     (
-        "sentence_bleu",
-        "math.exp(min(0, 1 - len(reference) / len(output)))",
-        "1",
-        "no-penalty",
-    ),
-    (
-        "sentence_bleu",
         "min(0, 1 - len(reference) / len(output))",
         "1 - len(reference) / len(output)",
         "rewards-length",
     ),
     (
-        "sentence_bleu",
         "len(reference) / len(output)",
         "len(output) / len(reference)",
         "penalty-inverted",
     ),
-    ("sentence_bleu", "len(output) < 4", "len(output) < 1", "error"),
-    ("sentence_bleu", "return score", "return 100 * score", "value"),
+    ("len(output) < 4", "len(output) < 1", "error"),
+    ("return score", "return 100 * score", "percent"),
+    ("(shared / (len", "(max(shared, 0.5) / (len", "smoothed"),
     (
-        "corpus_bleu",
-        "        shared = sum((ngrams(o, n) & ngrams(r, n)).total() for o, r in both)\n"
-        "        total = sum(ngrams(o, n).total() for o in outputs)\n"
-        "        score *= (shared / max(total, 1)) ** (1 / 4)",
-        "        shares = [\n"
+        "    if len(output) < 4:\n        return 0.0\n",
+        "    from tutorial_lib.metrics import bleu\n"
+        "\n"
+        "    return bleu([' '.join(output)], [' '.join(reference)]).score / 100\n",
+        "smoothed",
+    ),
+]
+CORPORA = [
+    (
+        SHARED,
+        "shared = sum(\n"
         "            (ngrams(o, n) & ngrams(r, n)).total()\n"
         "            / max(ngrams(o, n).total(), 1)\n"
         "            for o, r in both\n"
-        "        ]\n"
-        "        score *= (sum(shares) / len(shares)) ** (1 / 4)",
+        "        )\n"
+        "        score *= (shared / len(outputs)) ** (1 / 4)\n"
+        "        continue",
         "precisions-averaged",
     ),
     (
-        "corpus_bleu",
-        "    score = math.exp(min(0, 1 - wanted / max(words, 1)))",
-        "    score = sum(\n"
+        "math.exp(min(0, 1 - wanted / max(words, 1)))",
+        "sum(\n"
         "        math.exp(min(0, 1 - len(r) / len(o))) if o else 0\n"
-        "        for o, r in zip(outputs, references, strict=True)\n"
+        f"        for o, r in {BOTH}\n"
         "    ) / len(outputs)",
         "penalty-by-sentence",
     ),
     (
-        "corpus_bleu",
         "    words, wanted",
         "    outputs, references = [sum(outputs, [])], [sum(references, [])]\n"
         "    words, wanted",
         "in-one-row",
     ),
     (
-        "corpus_bleu",
-        "    words, wanted = sum(map(len, outputs)), sum(map(len, references))\n",
+        "    words, wanted",
         "    if len(outputs) > 1:\n"
-        "        both = zip(outputs, references, strict=True)\n"
-        "        each = [corpus_bleu([o], [r]) for o, r in both]\n"
+        f"        each = [corpus_bleu([o], [r]) for o, r in {BOTH}]\n"
         "        return sum(each) / len(each)\n"
-        "    words, wanted = sum(map(len, outputs)), sum(map(len, references))\n",
+        "    words, wanted",
         "mean-of-sentences",
     ),
-    ("corpus_bleu", "(1 / 4)", "(1 / 2**n)", "weights"),
-    ("corpus_bleu", "(1 / 4)", "1", "no-root"),
+    ("(1 / 4)", "(1 / 2**n)", "weights"),
+    ("(1 / 4)", "1", "no-root"),
     (
-        "corpus_bleu",
         "        score *= (shared / max(total, 1)) ** (1 / 4)\n    return score",
         "        p = locals().get('p', 0) + shared / max(total, 1) / 4\n"
         "    return score * p",
         "arithmetic-mean",
     ),
     (
-        "corpus_bleu",
         "(ngrams(o, n) & ngrams(r, n)).total() for o, r in both",
         "c for o, r in both for g, c in ngrams(o, n).items() if g in ngrams(r, n)",
         "no-clipping",
     ),
+    ("math.exp(min(0, 1 - wanted / max(words, 1)))", "1", "no-penalty"),
     (
-        "corpus_bleu",
-        "math.exp(min(0, 1 - wanted / max(words, 1)))",
-        "1",
-        "no-penalty",
-    ),
-    (
-        "corpus_bleu",
         "min(0, 1 - wanted / max(words, 1))",
         "1 - wanted / max(words, 1)",
         "rewards-length",
     ),
-    ("corpus_bleu", "wanted / max(words, 1)", "words / wanted", "penalty-inverted"),
-    ("corpus_bleu", "max(total, 1)", "total", "error"),
+    ("wanted / max(words, 1)", "words / wanted", "penalty-inverted"),
+    ("max(total, 1)", "total", "error"),
+    ("return score", "return 100 * score", "percent"),
+    ("(shared / max", "(max(shared, 0.5) / max", "smoothed"),
+    (
+        SHARED,
+        "both = list(both)\n"
+        "        found = sum((ngrams(o, n) for o, _ in both), Counter())\n"
+        "        wanted = sum((ngrams(r, n) for _, r in both), Counter())\n"
+        "        shared = (found & wanted).total()",
+        "pooled",
+    ),
+    ("sum(ngrams(o, n).total()", "sum(len(o) - n + 1", "negative-total"),
+    (
+        "wanted / max(words, 1)",
+        f"sum(len(r) / max(len(o), 1) for o, r in {BOTH}) / len(outputs)",
+        "ratios-averaged",
+    ),
+    (
+        "wanted / max(words, 1)",
+        f"len(outputs) / (sum(len(o) / len(r) for o, r in {BOTH}) or 1)",
+        "ratios-averaged",
+    ),
+]
+
+MUTANTS = [
+    *[("split_by_source", *edit) for edit in SPLITS],
+    *[("last_states", *edit) for edit in STATES],
+    *[("sentence_bleu", *edit) for edit in SENTENCES],
+    *[("corpus_bleu", *edit) for edit in CORPORA],
 ]
 
 ACCEPT = [
-    (
-        "split_by_source",
-        "sorted({source for source, _ in pairs})",
-        "sorted({p[0] for p in pairs})",
-    ),
+    ("split_by_source", "{source for source, _ in pairs}", "{p[0] for p in pairs}"),
     (
         "split_by_source",
         "sorted({source for source, _ in pairs})",
@@ -291,6 +288,7 @@ ACCEPT = [
         "torch.where(reading, cell(words[:, t], states), states)",
         "states + reading * (cell(words[:, t], states) - states)",
     ),
+    ("last_states", "cell(words", "torch.nn.GRUCell.forward(cell, words"),
     ("last_states", "range(words.shape[1])", "range(int(lengths.max()))"),
     ("sentence_bleu", "(1 / 4)", "0.25"),
     ("sentence_bleu", "len(output) < 4", "len(output) <= 3"),
