@@ -53,33 +53,6 @@ UNROLL = [
     ),
 ]
 
-ROWS = [
-    (
-        "forward-swapped",
-        "The directions are swapped: reading forward, the words BEFORE *bird* were "
-        "read before it and cannot know it.",
-        {"forward": [0, 1, 2], "backward": [2, 3], "both": [0, 1, 2, 3]},
-    ),
-    (
-        "itself",
-        "The state of *bird* itself is made after reading *bird*: row 2 changes in "
-        "both directions.",
-        {"forward": [3], "backward": [0, 1], "both": [0, 1, 3]},
-    ),
-    (
-        "only-itself",
-        "The embedding changes in row 2 alone, but a state is made from the state "
-        "before it, so the change is carried on.",
-        {"forward": [2], "backward": [2], "both": [2]},
-    ),
-    (
-        "intersection",
-        "A row of the memory holds both states side by side. It changes if one of them "
-        "does, not only if both do.",
-        {"forward": [2, 3], "backward": [0, 1, 2], "both": [2]},
-    ),
-]
-
 
 def _error(*, count=lambda hits, shares: 1 - hits / shares, merge=True, average=False):
     """Return an answer that counts, pools or merges in another way."""
@@ -110,6 +83,15 @@ def _by_columns(weights, sure, possible):
     hits = size = 0
     for sentence, certain, allowed in zip(weights, sure, possible, strict=True):
         links = {(int(i), j) for j, i in enumerate(sentence.argmax(dim=0))}
+        hits += len(links & certain) + len(links & (allowed | certain))
+        size += len(links) + len(certain)
+    return 1 - hits / size
+
+
+def _tensors(weights, sure, possible):
+    hits = size = 0
+    for sentence, certain, allowed in zip(weights, sure, possible, strict=True):
+        links = set(enumerate(sentence.argmax(dim=1)))
         hits += len(links & certain) + len(links & (allowed | certain))
         size += len(links) + len(certain)
     return 1 - hits / size
@@ -173,27 +155,41 @@ ERRORS = [
         "Your links are (source, target), the gold ones (target, source): row first.",
         _transposed,
     ),
+    (
+        "tensors",
+        "None of your links is found in the sets. Do they hold tensors, as `argmax` "
+        "returns them? In a set a tensor never equals a number: use `.tolist()`.",
+        _tensors,
+    ),
 ]
 
 
-def _dot(*, scale=lambda Q: Q.shape[-1] ** 0.5, queries_mask=None, axis=-1):
+def _dot(*, scale=lambda layer: layer.out_features**0.5, weigh=masked_softmax):
     """Return a function that makes a wrong class from the right one."""
 
     def build(right):
         class Mistaken(right):
             def read(self, queries, projected_keys, values, mask=None):
-                Q = self.W_Q(queries)
-                scores = Q @ projected_keys.transpose(-2, -1) / scale(Q)
-                if queries_mask is not None and mask is not None:
-                    mask = queries_mask(mask)
-                weights = masked_softmax(scores, mask)
-                if axis != -1:
-                    weights = scores.softmax(dim=axis)
-                return weights @ values
+                scores = self.W_Q(queries) @ projected_keys.transpose(-2, -1)
+                return weigh(scores / scale(self.W_Q), mask) @ values
 
         return Mistaken
 
     return build
+
+
+def _inverted(scores, mask):
+    return masked_softmax(scores, None if mask is None else ~mask)
+
+
+def _filled(lowest):
+    """Return a softmax that hides what may be seen, with ``lowest`` for its scores."""
+
+    def weigh(scores, mask):
+        filled = scores if mask is None else scores.masked_fill(mask, lowest)
+        return filled.softmax(dim=-1)
+
+    return weigh
 
 
 def _reads_keys(right):
@@ -206,33 +202,42 @@ def _reads_keys(right):
     return Mistaken
 
 
+_INVERTED = (
+    "Your mask is inverted: True means that a query may look. `masked_fill` wants the "
+    "places to hide, ~mask; `masked_softmax` takes the mask as it is."
+)
+
 DOT = [
     (
         "unscaled",
         "The scores are not divided by the root of d_hidden: chapter 3 has the reason.",
-        _dot(scale=lambda Q: 1),
+        _dot(scale=lambda layer: 1),
     ),
     (
         "scaled-by-size",
         "You divide by d_hidden itself: by its root, `d_hidden ** 0.5`.",
-        _dot(scale=lambda Q: Q.shape[-1]),
+        _dot(scale=lambda layer: layer.out_features),
+    ),
+    (
+        "scaled-by-query",
+        "You divide by the root of d_query. Each product is a sum over the d_hidden "
+        "numbers of a projected query: take the root of that size.",
+        _dot(scale=lambda layer: layer.in_features**0.5),
     ),
     (
         "wrong-axis",
         "The softmax runs over the queries. Each query shares out its attention over "
         "the keys: the last axis.",
-        _dot(axis=-2),
+        _dot(weigh=lambda scores, mask: scores.softmax(dim=-2)),
     ),
     (
         "unmasked",
         "The padding is read, too: give the mask to `masked_softmax`.",
-        _dot(queries_mask=lambda mask: None),
+        _dot(weigh=lambda scores, mask: scores.softmax(dim=-1)),
     ),
-    (
-        "mask-inverted",
-        "Your mask is inverted: True means that a query may look.",
-        _dot(queries_mask=lambda mask: ~mask),
-    ),
+    ("mask-inverted", _INVERTED, _dot(weigh=_inverted)),
+    ("mask-inverted", _INVERTED, _dot(weigh=_filled(-1e9))),
+    ("mask-inverted", _INVERTED, _dot(weigh=_filled(-torch.inf))),
     (
         "reads-keys",
         "You average the projected keys. The keys decide where to look; what is read "

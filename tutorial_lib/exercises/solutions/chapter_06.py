@@ -74,10 +74,25 @@ WRONG_ANSWERS = [
         "intersection",
     ),
     ("6.2", [2, 3], "parts"),
-    ("6.2", {"forward": [2, 3], "backward": [0, 1, 2], "both": [1, 2, 3, 0]}, "value"),
+    (
+        "6.2",
+        {"forward": {2, 1, 0}, "backward": range(2, 4), "both": [3, 1, 2, 0]},
+        "forward-swapped",
+    ),
+    (
+        "6.2",
+        {"forward": [3, 4], "backward": [1, 2, 3], "both": [1, 2, 3, 4]},
+        "not-a-row",
+    ),
+    ("6.2", {"forward": [2], "backward": [2, 1, 0], "both": [0, 1, 2]}, "forward"),
+    ("6.2", {"forward": (3, 2), "backward": [1, 2], "both": [1, 2, 3]}, "backward"),
+    ("6.2", {"forward": {2, 3}, "backward": {0, 1, 2}, "both": {1, 2, 3}}, "both"),
+    ("6.2", {"forward": [2, 3], "backward": 2, "both": [2]}, "parts"),
 ]
 
 MUTANTS = [
+    ("unroll", "hidden.unsqueeze(1)", "hidden", "query-axis"),
+    ("unroll", "hidden.unsqueeze(1)", "hidden[None]", "query-axis"),
     ("unroll", "memory, mask)\n", "memory)\n", "padding-read"),
     (
         "unroll",
@@ -131,6 +146,12 @@ MUTANTS = [
         "    return total / len(weights)",
         "averaged",
     ),
+    (
+        "alignment_error",
+        "heaviest_links(sentence)",
+        "set(enumerate(sentence.argmax(dim=1)))",
+        "tensors",
+    ),
     ("alignment_error", "len(links & certain) + ", "", "once"),
     ("alignment_error", "return 1", "1", "no-return"),
     ("DotProductReader", " / Q.shape[-1] ** 0.5", "", "unscaled"),
@@ -152,6 +173,26 @@ MUTANTS = [
         "masked_softmax(scores, mask)",
         "masked_softmax(scores, None if mask is None else ~mask)",
         "mask-inverted",
+    ),
+    (
+        "DotProductReader",
+        "masked_softmax(scores, mask)",
+        "scores.masked_fill(torch.tensor(False) if mask is None else mask, -1e9)"
+        ".softmax(-1)",
+        "mask-inverted",
+    ),
+    (
+        "DotProductReader",
+        "masked_softmax(scores, mask)",
+        "scores.masked_fill(torch.tensor(False) if mask is None else mask, -torch.inf)"
+        ".softmax(-1)",
+        "mask-inverted",
+    ),
+    (
+        "DotProductReader",
+        "Q.shape[-1] ** 0.5",
+        "queries.shape[-1] ** 0.5",
+        "scaled-by-query",
     ),
     ("DotProductReader", "@ values", "@ projected_keys", "reads-keys"),
     (
