@@ -179,9 +179,7 @@ def test_the_page_tells_what_other_ways_of_counting_give(rows):
         return f"{statistics.median(float(row[column]) for row in chosen):.1f}"
 
     text, three = " ".join(PAGE.split()), "bleu_unknown_as_three"
-    both = (
-        f"{median('tatoeba', three)} on Tatoeba, {median('multi30k', three)} on"
-    )
+    both = f"{median('tatoeba', three)} on Tatoeba, {median('multi30k', three)} on"
     assert both in text
     every, one = median("tatoeba", "bleu_all_references"), median("tatoeba", "bleu")
     assert f"attention's median is {every} in place of {one}." in text
