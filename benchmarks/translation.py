@@ -110,8 +110,12 @@ def make_model(name, data, dropout):
 
 def train_for(seconds, model, data, recipe, seed):
     """Train until the CPU time is spent, the learning rate following the clock."""
-    batches, clock = data.batches(tokens=recipe["tokens"], seed=seed), Clock()
+    batches = data.batches(tokens=recipe["tokens"], seed=seed)
+    rate, decay = recipe["learning_rate"], 0.01
+    parameters = model.parameters()
+    optimizer = torch.optim.AdamW(parameters, rate, weight_decay=decay, fused=True)
     curve = warmup_cosine(100, 1000)  # a tenth of the time, in thousandths of it
+    clock = Clock()  # last, because torch's first optimizer takes seconds to import
 
     def until_spent():
         epoch = 0
@@ -123,29 +127,26 @@ def train_for(seconds, model, data, recipe, seed):
                 yield batch
             epoch += 1
 
-    return fit(
+    history = fit(
         model,
         until_spent(),
         lambda model, batch: token_losses(model, batch, smoothing=0.1),
-        optimizer=torch.optim.AdamW(
-            model.parameters(),
-            lr=recipe["learning_rate"],
-            weight_decay=0.01,
-            fused=True,
-        ),
+        optimizer=optimizer,
         epochs=1,  # of that stream, which holds several of the data
         schedule=lambda step: curve(1000 * clock.seconds() / seconds),
         seed=seed,
     )
+    return history, clock.seconds()
 
 
 def train_as_the_textbook(model, data, seed):
     """Train for 30 epochs with batch, optimizer and clipping of the textbook."""
     batches = data.batches(size=128, seed=seed)
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.005)
-    return fit(
+    optimizer, clock = torch.optim.Adam(model.parameters(), lr=0.005), Clock()
+    history = fit(
         model, batches, token_losses, optimizer=optimizer, epochs=30, clip=1, seed=seed
     )
+    return history, clock.seconds()
 
 
 def textbook_score(output, reference):
@@ -223,12 +224,12 @@ def measure(name, protocol, model_name, seed, folder):
     torch.manual_seed(seed)
     if protocol == "held out":
         model = make_model(model_name, data, recipe["dropout"])
-        clock = Clock()
-        history = train_for(SECONDS, model, data, recipe, seed)
+        history, seconds = train_for(SECONDS, model, data, recipe, seed)
     else:
-        model, clock = make_model(model_name, data, 0.2), Clock()
-        history = train_as_the_textbook(model, data, seed)
-    seconds = clock.seconds()
+        model = make_model(model_name, data, 0.2)
+        history, seconds = train_as_the_textbook(model, data, seed)
+    if history.interrupted:
+        raise SystemExit("Stopped: this run is not written down, those before it are.")
     return {
         **dict(zip(KEY, (name, protocol, model_name, seed), strict=True)),
         "cpu_seconds": f"{seconds:.1f}",
