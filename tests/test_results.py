@@ -137,6 +137,7 @@ def test_attention_helps_with_captions_and_not_with_sentences_of_four_words(rows
 
     one, attention = (scores("multi30k", model) for model in MODELS)
     assert round(statistics.median(attention) - statistics.median(one)) == 11
+    assert "is worth eleven points" in " ".join(PAGE.split())
     assert min(attention) > max(one)
     one, attention = (scores("tatoeba", model) for model in MODELS)
     assert max(one) > min(attention)
