@@ -101,10 +101,9 @@ class Chapter:
 
     def _solved(self, stub, exercise, name):
         if exercise.is_value:
-            blank = re.compile(rf"^{name}\s*=\s*\.\.\.", re.MULTILINE)
-            assert blank.search(stub), f"`{name} = ...` is not in the stub's cell"
+            blank = _blank_value(stub, name)
             answer = self._answer_source(exercise.number)
-            return blank.sub(lambda _: f"{name} = {answer}", stub)
+            return stub.replace(f"{name} = {blank}", f"{name} = {answer}")
         named = [n for n in ast.parse(stub).body if getattr(n, "name", "") == name]
         open_source = ast.get_source_segment(stub, named[0])
         return stub.replace(open_source, self.definitions[name])
@@ -116,6 +115,17 @@ class Chapter:
                 answers = node.value
         keys = [key.value for key in answers.keys]
         return ast.unparse(answers.values[keys.index(number)])
+
+
+def _blank_value(stub, name):
+    """Return the text of the value with blanks that a stub assigns to a name."""
+    values = [
+        ast.get_source_segment(stub, node.value)
+        for node in ast.parse(stub).body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name
+    ]
+    assert len(values) == 1 and "..." in values[0], f"`{name} = ...` is not in the stub"
+    return values[0]
 
 
 def tags(cell):
