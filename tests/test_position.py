@@ -1,0 +1,232 @@
+"""Where tokens stand: encodings against formulas, and attention that uses them."""
+
+import math
+
+import pytest
+import torch
+
+from tutorial_lib.attention import MultiHeadAttention
+from tutorial_lib.masks import causal_mask, length_mask
+from tutorial_lib.position import (
+    LearnedEncoding,
+    LinearBias,
+    PositionedAttention,
+    RelativeBias,
+    RotaryEncoding,
+    SinusoidalEncoding,
+)
+from tutorial_lib.recording import record_attention
+
+ENCODINGS = [SinusoidalEncoding, LearnedEncoding]
+
+
+@pytest.fixture(autouse=True)
+def _seed():
+    torch.manual_seed(0)
+
+
+def test_sinusoids_are_the_papers_formula_number_by_number():
+    table = SinusoidalEncoding(6, 50).table
+    for t in (0, 1, 7, 49):
+        for i in range(3):
+            angle = t / 10_000 ** (2 * i / 6)
+            assert table[t, 2 * i].item() == pytest.approx(math.sin(angle), abs=1e-6)
+            assert table[t, 2 * i + 1].item() == pytest.approx(
+                math.cos(angle), abs=1e-6
+            )
+
+
+def test_moving_on_turns_each_sinusoidal_pair_by_a_fixed_angle():
+    table = SinusoidalEncoding(8, 100).table.double()
+    for step in (1, 5, 30):
+        for i in range(4):
+            angle = torch.tensor(step / 10_000 ** (2 * i / 8), dtype=torch.float64)
+            turn = torch.tensor(
+                [[angle.cos(), angle.sin()], [-angle.sin(), angle.cos()]],
+                dtype=torch.float64,
+            )
+            pair = table[:, 2 * i : 2 * i + 2]
+            torch.testing.assert_close(
+                pair[:-step] @ turn.T, pair[step:], atol=1e-5, rtol=0
+            )
+
+
+@pytest.mark.parametrize("make", ENCODINGS)
+class TestTables:
+    def test_each_token_gets_the_row_of_its_position(self, make):
+        encoding, x = make(4, 10), torch.randn(2, 3, 4)
+        torch.testing.assert_close(
+            encoding(x, start=5) - x, encoding.table[None, 5:8].expand(2, -1, -1)
+        )
+
+    def test_token_by_token_gives_what_all_at_once_gives(self, make):
+        encoding, x = make(4, 10), torch.randn(2, 10, 4)
+        single = [encoding(x[:, [t]], start=t) for t in range(10)]
+        torch.testing.assert_close(torch.cat(single, dim=1), encoding(x))
+
+    def test_the_last_position_fits_and_the_next_is_refused_with_advice(self, make):
+        encoding = make(4, 10)
+        encoding(torch.zeros(1, 4), start=9)
+        with pytest.raises(ValueError, match=r"positions 9 to 10 .*10.*max_tokens"):
+            encoding(torch.zeros(2, 4), start=9)
+        with pytest.raises(ValueError, match="positions -1 to 0"):
+            encoding(torch.zeros(2, 4), start=-1)
+
+    def test_the_table_is_saved_and_changes_type_with_the_model(self, make):
+        encoding, other = make(4, 10).double(), make(4, 10)
+        assert encoding.table.dtype == torch.float64
+        assert list(encoding.state_dict()) == ["table"]
+        with torch.no_grad():
+            encoding.table.mul_(2)
+        other.load_state_dict(encoding.state_dict())
+        assert other.table.equal(encoding.table.float())
+
+
+def test_sinusoids_are_not_learned_and_a_learned_table_is():
+    assert not list(SinusoidalEncoding(4, 10).parameters())
+    assert [p.shape for p in LearnedEncoding(4, 10).parameters()] == [(10, 4)]
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: SinusoidalEncoding(5, 9), lambda: RotaryEncoding(5)]
+)
+def test_an_odd_size_is_refused_with_the_next_even_one(make):
+    with pytest.raises(ValueError, match=r"must be even.*got 5, use 6"):
+        make()
+
+
+class TestRotary:
+    def test_position_zero_stays_and_lengths_stay(self):
+        rotary, x = RotaryEncoding(6), torch.randn(2, 9, 6)
+        assert rotary(x)[:, 0].equal(x[:, 0])
+        torch.testing.assert_close(rotary(x).norm(dim=-1), x.norm(dim=-1))
+
+    def test_one_pair_turns_as_a_complex_number_does(self):
+        turned = RotaryEncoding(2)(torch.tensor([[1.0, 2.0]]), start=3)
+        by_hand = complex(1, 2) * complex(math.cos(3), math.sin(3))
+        torch.testing.assert_close(
+            turned[0], torch.tensor([by_hand.real, by_hand.imag])
+        )
+
+    def test_the_second_pair_turns_at_its_own_speed(self):
+        x = torch.tensor([[0.0, 0.0, 1.0, 0.0]])
+        turned = RotaryEncoding(4, base=100)(x, start=7)  # 100^(-2/4) = 1/10 a step
+        by_hand = torch.tensor([[0, 0, math.cos(0.7), math.sin(0.7)]])
+        torch.testing.assert_close(turned, by_hand)
+
+    def test_scores_depend_on_the_difference_of_positions_alone(self):
+        rotary = RotaryEncoding(8).double()
+        query, key = torch.randn(2, 1, 8, dtype=torch.float64)
+        scores = {
+            (i, j): (rotary(query, start=i) @ rotary(key, start=j).T).item()
+            for i in range(0, 40, 7)
+            for j in range(0, 40, 7)
+        }
+        for (i, j), score in scores.items():
+            low = min(i, j)
+            assert score == pytest.approx(scores[i - low, j - low], abs=1e-5)
+        assert abs(scores[7, 0] - scores[0, 7]) > 0.01  # before is not after
+
+
+class TestBiases:
+    def test_linear_bias_has_the_papers_slopes_and_falls_with_distance(self):
+        bias = LinearBias(8)(3, 3)
+        assert bias.shape == (8, 3, 3)
+        by_hand = -torch.tensor([[0, 1, 2], [1, 0, 1], [2, 1, 0]]) / 2
+        torch.testing.assert_close(bias[0], by_hand)
+        torch.testing.assert_close(bias[7], by_hand / 2**7)
+
+    def test_relative_bias_reads_its_table_by_distance_and_clips_it(self):
+        bias = RelativeBias(1, 2)
+        with torch.no_grad():
+            bias.table.copy_(torch.tensor([[-20.0, -10, 0, 10, 20]]))
+        by_hand = [[0, 10, 20, 20], [-10, 0, 10, 20], [-20, -10, 0, 10]]
+        by_hand.append([-20, -20, -10, 0])
+        assert bias(4, 4)[0].tolist() == by_hand
+
+    @pytest.mark.parametrize("bias", [LinearBias(2), RelativeBias(2, 3)])
+    def test_fewer_queries_than_keys_are_the_last_ones(self, bias):
+        for parameter in bias.parameters():
+            torch.nn.init.normal_(parameter)
+        assert bias(2, 7).equal(bias(7, 7)[:, 5:])
+
+
+def relations(heads, d_k):
+    yield {"rotary": RotaryEncoding(d_k)}
+    yield {"bias": LinearBias(heads)}
+    bias = RelativeBias(heads, 3)
+    torch.nn.init.normal_(bias.table)
+    yield {"bias": bias}
+    yield {"bias": bias, "rotary": RotaryEncoding(d_k)}
+
+
+MASKS = {
+    "none": None,
+    "causal": causal_mask(6),
+    "lengths": length_mask([6, 4, 0], 6),
+    "some-empty-rows": causal_mask(6) & (torch.arange(6) > 1),
+}
+
+
+@pytest.fixture(params=range(4), ids=["rotary", "linear", "relative", "both"])
+def layer(request):
+    return PositionedAttention(8, 2, **list(relations(2, 4))[request.param])
+
+
+class TestPositionedAttention:
+    def test_without_positions_it_is_multi_head_attention(self):
+        ours, plain = PositionedAttention(8, 2), MultiHeadAttention(8, 2)
+        ours.load_state_dict(plain.state_dict())
+        x = torch.randn(3, 6, 8)
+        torch.testing.assert_close(ours(x, x, x), plain(x, x, x))
+
+    @pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS.keys())
+    @pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])
+    def test_it_is_the_same_watched_and_unwatched(self, layer, mask, causal):
+        x = torch.randn(3, 6, 8)
+        unwatched = layer(x, x, x, mask, causal=causal)
+        with record_attention(layer) as maps:
+            watched = layer(x, x, x, mask, causal=causal)
+        torch.testing.assert_close(watched, unwatched, atol=1e-6, rtol=0)
+        assert maps[""].shape == (3, 2, 6, 6)
+        assert watched.isfinite().all()
+
+    def test_weights_are_the_softmax_of_changed_scores(self):
+        bias = LinearBias(1)
+        layer = PositionedAttention(4, 1, bias=bias)
+        x = torch.randn(1, 5, 4)
+        with record_attention(layer) as maps:
+            layer(x, x, x)
+        Q, K = layer.W_Q(x)[0], layer.W_K(x)[0]
+        by_hand = torch.zeros(5, 5)
+        for i in range(5):
+            for j in range(5):
+                by_hand[i, j] = Q[i] @ K[j] / 2 - abs(i - j) / 2**8
+        torch.testing.assert_close(maps[""][0, 0], by_hand.softmax(dim=-1))
+
+    def test_what_stands_beside_counts_and_not_where_the_whole_begins(self, layer):
+        x = torch.randn(1, 6, 8)
+        alone = layer(x, x, x)
+        shuffled = x[:, [1, 0, 2, 3, 4, 5]]
+        moved = layer(shuffled, shuffled, shuffled)[:, [1, 0, 2, 3, 4, 5]]
+        assert (moved - alone).abs().max() > 1e-4  # order counts
+        nothing = torch.randn(1, 3, 8)
+        later = torch.cat((nothing, x), dim=1)
+        mask = torch.arange(9) > 2
+        shifted = layer(later, later, later, mask.expand(9, 9))[:, 3:]
+        torch.testing.assert_close(shifted, alone, atol=1e-5, rtol=0)
+
+    def test_the_last_queries_alone_read_what_they_read_among_all(self, layer):
+        x = torch.randn(2, 6, 8)
+        together = layer(x, x, x, causal=True)
+        for t in range(6):
+            alone = layer(x[:, [t]], x[:, : t + 1], x[:, : t + 1])
+            torch.testing.assert_close(alone[:, 0], together[:, t], atol=1e-6, rtol=0)
+
+    def test_gradients_reach_a_learned_bias_and_are_finite(self):
+        layer = PositionedAttention(8, 2, bias=RelativeBias(2, 3))
+        x = torch.randn(3, 6, 8)
+        layer(x, x, x, MASKS["lengths"]).square().sum().backward()
+        gradient = layer.score_bias.table.grad
+        assert gradient.isfinite().all()
+        assert (gradient != 0).all()
