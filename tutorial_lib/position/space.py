@@ -15,7 +15,7 @@ def sinusoidal_grid(height, width, d_model):
     """Encode the cells of a grid: half of ``d_model`` for the row, half for the column.
 
     Returns (height · width, d_model), row by row. Raises ValueError unless 4 divides
-    d_model. Two-dimensional sinusoids as in Dosovitskiy et al. (2021), appendix D.4.
+    d_model. Parmar et al. (2018), section 3.2.
     """
     if d_model % 4:
         raise ValueError(
@@ -35,7 +35,7 @@ def fourier_features(coordinates, frequencies):
     are turns per unit along each direction. Returns (..., 2 · feature), sines first.
     With random normal frequencies two points' dot product depends on their distance
     alone, nearly, as a Gaussian kernel does: Rahimi and Recht (2007); Tancik et al.
-    (2020), equation 5. Raises ValueError if the numbers of coordinates differ.
+    (2020). Raises ValueError if the numbers of coordinates differ.
     """
     if coordinates.shape[-1] != frequencies.shape[-1]:
         raise ValueError(
@@ -54,8 +54,8 @@ def laplacian_eigenvectors(adjacency, count):
     none. Returns the eigenvalues (count,) of the Laplacian D - A, ascending, and the
     eigenvectors (node, count), of length 1 and each with an arbitrary sign. The first
     one is the constant and tells nothing. Raises ValueError if adjacency is not square
-    and symmetric, or has fewer than ``count`` nodes. Dwivedi and Bresson (2021),
-    section 2.1, without their normalization.
+    and symmetric, or has fewer than ``count`` nodes. Dwivedi and Bresson (2021), who
+    normalize by the nodes' degrees.
     """
     square = adjacency.ndim == 2 and adjacency.shape[0] == adjacency.shape[1]
     if not (square and torch.equal(adjacency, adjacency.T)):
