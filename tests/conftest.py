@@ -67,7 +67,7 @@ def page_at(browser):
         if script:
             context.add_init_script(script)
         page = context.new_page()
-        page.set_default_timeout(5_000)
+        page.set_default_timeout(30_000)
         _watch(page, urllib.parse.urlsplit(url).netloc, problems)
         page.goto(url)
         return page

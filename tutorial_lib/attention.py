@@ -137,13 +137,23 @@ class MultiHeadAttention(nn.Module):
         """
         d_model = self.W_O.in_features
         check_shapes(queries, keys, values, causal=causal, sizes=(d_model, d_model))
-        split = "batch token (head d_k) -> batch head token d_k"
-        Q = rearrange(self.W_Q(queries), split, head=self.heads)
-        K = rearrange(self.W_K(keys), split, head=self.heads)
-        V = rearrange(self.W_V(values), split, head=self.heads)
+        K, V = self.project(keys, values)
+        return self.read(queries, K, V, mask, causal=causal)
+
+    def project(self, keys, values):
+        """Return what can be computed once for keys and values: K, V, split by head."""
+        return self.split(self.W_K(keys)), self.split(self.W_V(values))
+
+    def split(self, x):
+        """Cut tokens (batch, token, d_model) into (batch, head, token, d_k)."""
+        cut = "batch token (head d_k) -> batch head token d_k"
+        return rearrange(x, cut, head=self.heads)
+
+    def read(self, queries, K, V, mask=None, *, causal=False):
+        """Read as ``forward`` does, from keys and values that ``project`` returned."""
         if mask is not None and mask.ndim == 3:
             mask = mask.unsqueeze(1)  # (batch, 1, query, key): the same for all heads
-        context = self.attend(Q, K, V, mask, causal)  # (batch, head, query, d_k)
+        context = self.attend(self.split(self.W_Q(queries)), K, V, mask, causal)
         join = "batch head token d_k -> batch token (head d_k)"
         return self.W_O(rearrange(context, join))
 

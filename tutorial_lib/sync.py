@@ -16,7 +16,8 @@ from tutorial_lib.repository import read_address
 
 # What keeps the book together is no part of what it teaches: its names stay free.
 TOOLS = {"__main__.py", "execution.py", "repository.py", "sync.py"}
-TAUGHT = ("*.py", "position/*.py", "training/*.py")  # data and exercises use names of their own twice
+# Data and exercises use names of their own twice.
+TAUGHT = ("*.py", "position/*.py", "training/*.py")
 DEFINITIONS = (ast.AsyncFunctionDef, ast.ClassDef, ast.FunctionDef)
 MAGIC = re.compile(r"^(\s*)[%!].*$", re.MULTILINE)
 
