@@ -1,6 +1,7 @@
 import base64
 import io
 import json
+import math
 import pathlib
 import re
 import subprocess
@@ -11,7 +12,13 @@ import numpy as np
 import pytest
 import torch
 
-from tutorial_lib.figures import show_attention, show_kernel_regression, show_softmax
+from tutorial_lib.figures import (
+    show_attention,
+    show_kernel_regression,
+    show_positions,
+    show_softmax,
+)
+from tutorial_lib.figures.positions import turn
 from tutorial_lib.figures.sources import HERE, shipped
 from tutorial_lib.figures.weights import DEFLATE_ABOVE, pack
 
@@ -19,7 +26,7 @@ HOSTILE = "</script><!-- \u2028 <img src=x onerror=alert(1)> $x^2$ & \"'"
 WORDS = ["I", "love", "cats"]
 WEIGHTS = torch.tensor([[0.5, 0.25, 0.25], [0.0, 1.0, 0.0], [0.0004, 0.1996, 0.8]])
 FRAGMENTS = ["base.js", "colours.js", "lines.js", "heatmap.js", "sliders.js"]
-FIGURES = ["attention.js", "kernel_regression.js", "softmax.js"]
+FIGURES = ["attention.js", "kernel_regression.js", "positions.js", "softmax.js"]
 
 
 def attention(**options):
@@ -34,7 +41,13 @@ def softmax(**options):
     return show_softmax([2.0, 1, 0.1], **options)
 
 
-every_figure = pytest.mark.parametrize("show", [attention, kernel_regression, softmax])
+def positions(**options):
+    return show_positions(**options)
+
+
+every_figure = pytest.mark.parametrize(
+    "show", [attention, kernel_regression, positions, softmax]
+)
 
 
 def code_and_data(figure):
@@ -408,6 +421,106 @@ def test_wrong_scores_are_refused_with_advice(arguments, options, message):
         show_softmax(*arguments, **options)
 
 
+# ---- positions
+
+
+def test_positions_say_a_dot_product_worked_by_hand():
+    # One pair that turns by 1 radian a position: cos(8) = -0.1455.
+    assert show_positions(64, 2).text == (
+        "Sinusoidal encodings of 64 positions, d_model 2, base 10000. Position 12 and "
+        "position 20: dot product −0.15. All pairs at distance 8: −0.15."
+    )
+
+
+def test_rotary_positions_say_a_score_worked_by_hand():
+    # The query's pair is (cos 1, cos 4), its square 0.7192; the key is 3 + 8 ahead.
+    score = (math.cos(1) ** 2 + math.cos(4) ** 2) * math.cos(11)
+    assert f"{score:.3f}" == "0.003"
+    assert show_positions(64, 2, kind="rotary").text == (
+        "Rotary encodings of 64 positions, d_model 2, base 10000. Query at position "
+        f"12, key at position 20: score {score:.3f}. All pairs at distance 8: 0.003."
+    )
+
+
+def test_learned_positions_say_between_what_their_dot_products_lie():
+    table = torch.zeros(16, 2)
+    table[:, 0] = torch.arange(16)
+    figure = show_positions(16, 2, kind="learned", learned=table)
+    # Positions 3 and 5, and at distance 2 all from 0 · 2 to 13 · 15.
+    assert figure.text == (
+        "Learned encodings of 16 positions, d_model 2. Position 3 and position 5: dot "
+        "product 15. All pairs at distance 2: 0 to 195."
+    )
+
+
+def test_turning_is_the_matrix_of_the_paper():
+    vector = torch.randn(6, dtype=torch.float64)
+    turned = turn(vector.numpy(), [0, 1, 7], 50)
+    for row, position in zip(turned, (0, 1, 7), strict=True):
+        for pair in range(3):
+            angle = position * 50 ** (-2 * pair / 6)
+            first, second = vector[2 * pair : 2 * pair + 2].tolist()
+            assert row[2 * pair : 2 * pair + 2] == pytest.approx([
+                first * math.cos(angle) - second * math.sin(angle),
+                first * math.sin(angle) + second * math.cos(angle),
+            ])  # fmt: skip
+
+
+def test_a_table_comes_as_list_array_or_parameter_and_may_be_longer():
+    table = torch.nn.Parameter(torch.randn(9, 4))
+    for learned in (table, table.detach().numpy(), table.tolist()):
+        _, data = code_and_data(show_positions(8, 4, learned=learned))
+        shipped_table = torch.tensor(data["learned"]).reshape(8, 4)
+        assert (shipped_table - table[:8]).abs().max() < 1e-3
+    assert code_and_data(show_positions(8, 4))[1]["learned"] is None
+
+
+@pytest.mark.parametrize("kind", ["sinusoidal", "rotary", "learned"])
+def test_positions_of_any_kind_and_size_have_a_picture(kind):
+    for tokens, d_model in ((2, 2), (256, 256), (40, 6)):
+        table = torch.zeros(tokens, d_model)
+        figure = show_positions(tokens, d_model, kind=kind, learned=table)
+        assert figure.png.startswith(b"\x89PNG")
+
+
+def test_kind_and_base_change_the_picture():
+    pictures = [
+        positions().png,
+        positions(kind="rotary").png,
+        positions(base=10).png,
+        positions(kind="learned", learned=torch.ones(64, 32)).png,
+    ]
+    assert len(set(pictures)) == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        ((1,), {}, "tokens must be a whole number from 2 to 256, got 1"),
+        ((257,), {}, "tokens must be a whole number from 2 to 256, got 257"),
+        ((8.5,), {}, r"a whole number from 2 to 256, got 8\.5"),
+        ((64, 33), {}, "d_model must be even, .* 33 is odd, pass 32 or 34"),
+        ((64, 1026), {}, "from 2 to 1024 with 64 tokens, got 1026"),
+        ((64, 0), {}, "d_model must be a whole number from 2 to 1024 .* got 0"),
+        ((), {"kind": "alibi"}, "kind 'alibi' does not exist: choose sinusoidal, ro"),
+        ((), {"kind": "learned"}, r"needs a trained table: pass learned=table, \(tok"),
+        ((), {"base": 1}, "base must be larger than 1, got 1: 10000 is usual"),
+        ((), {"base": -10}, "base must be positive, got -10"),
+        ((), {"learned": torch.ones(64)}, r"be \(token, d_model\), got \(64,\)"),
+        (
+            (),
+            {"learned": torch.ones(40, 16)},
+            r"has 40 tokens × d_model 16, but 64 × 32 .*pass show_positions\(40, 16, …",
+        ),
+        ((), {"learned": torch.full((64, 32), torch.nan)}, "encodings contain NaN"),
+    ],
+)
+def test_wrong_positions_are_refused_with_advice(arguments, options, message):
+    with pytest.raises(ValueError, match=message) as refusal:
+        show_positions(*arguments, **options)
+    assert "\n" not in str(refusal.value)
+
+
 # ---- the sources that pages carry
 
 
@@ -443,7 +556,7 @@ def test_styles_move_nothing_that_a_reader_asked_to_keep_still():
 
 def test_the_sources_name_nothing_unknown_and_nothing_in_vain(tmp_path):
     parts = [(HERE / name).read_text(encoding="utf-8") for name in FRAGMENTS + FIGURES]
-    used = "start(attention, kernel_regression, softmax);\n"
+    used = "start(attention, kernel_regression, positions, softmax);\n"
     (tmp_path / "all.js").write_text("\n".join([*parts, used]), encoding="utf-8")
     oxlint = pathlib.Path(sysconfig.get_path("scripts")) / "oxlint"
     config = str(HERE / ".oxlintrc.json")

@@ -1,0 +1,298 @@
+// Encodings of positions: drag a position, watch its dot products over the distance.
+
+// matplotlib's RdBu, reversed: the colors of the static maps of signed numbers.
+const BLUE_TO_RED =
+  "053061 2166ac 4393c3 92c5de d1e5f0 f7f7f7 fddbc7 f4a582 d6604d b2182b 67001f"
+  .split(" ")
+  .map((hex) => [0, 2, 4].map((i) => parseInt(hex.slice(i, i + 2), 16)));
+
+// The red, green, blue and alpha of a number from -1 to 1. On a dark page 0 is the page
+// itself, and both colors brighten.
+function signed(value, dark) {
+  const size = Math.abs(value);
+  const place = !dark ? 5 + 5 * value : value < 0 ? 3 * size : 10 - 3 * size;
+  const [low, high] = [BLUE_TO_RED[Math.floor(place)], BLUE_TO_RED[Math.ceil(place)]];
+  const mixed = low.map((part, i) => part + (high[i] - part) * (place % 1));
+  return [...mixed, dark ? 1000 * size : 255];
+}
+
+// A canvas is one pixel a number; style stretches it.
+function paintSigned(canvas, rows, dark) {
+  const image = new ImageData(rows[0].length, rows.length);
+  rows.flat().forEach((value, i) => image.data.set(signed(value, dark), 4 * i));
+  set(canvas, { width: image.width, height: image.height });
+  canvas.getContext("2d").putImageData(image, 0, 0);
+}
+
+const dot = (a, b) => a.reduce((total, value, i) => total + value * b[i], 0);
+const least = (rows) => Math.min(...rows.map((row) => Math.min(...row)));
+const most = (rows) => Math.max(...rows.map((row) => Math.max(...row)));
+
+function positions(root, data, host) {
+  const { tokens, d_model } = data;
+  const last = tokens - 1;
+  const all = count(tokens);
+  const fifths = count(5).map((part) => Math.round((part * last) / 4 - 1e-9));
+  const others = [...new Set(fifths)];
+  const kinds = ["sinusoidal", "rotary", ...(data.learned ? ["learned"] : [])];
+  const initially = () => ({ ...data.shown, key: 1 });
+  const now = initially();
+
+  // ---- encodings
+  const slowness = (pair) => now.base ** ((2 * pair) / d_model);
+
+  // Turns the pairs of a vector to a position.
+  const turn = (vector, position) => vector.map((value, i) => {
+    const angle = position / slowness(Math.floor(i / 2));
+    const partner = i % 2 ? vector[i - 1] : -vector[i + 1];
+    return value * Math.cos(angle) + partner * Math.sin(angle);
+  });
+  const content = (wave) => count(d_model).map((i) => wave((i + 1) ** 2));
+  // What a query can meet, and what its curve then does.
+  const keys = [
+    ["the query itself", () => content(Math.cos),
+      "the same: the curve peaks at distance 0."],
+    ["the query 3 positions on", () => turn(content(Math.cos), 3),
+      "the same, turned 3 positions on: the curve peaks 3 back, not at 0."],
+    ["other numbers", () => content(Math.sin),
+      "sin(c²): the curve peaks wherever the two fit best."],
+  ];
+  const upright = count(d_model).map((i) => i % 2);
+  const encode = {
+    // A hand that points to (0, 1) and turns backward: (sin, cos).
+    sinusoidal: (t) => turn(upright, -t),
+    learned: (t) => data.learned.slice(t * d_model, (t + 1) * d_model),
+    rotary: (t) => turn(content(Math.cos), t),
+  };
+  let [queries, products, low, high, digits] = [];
+
+  function compute() {
+    queries = all.map(encode[now.kind]);
+    const key = keys[now.key][1]();
+    const met = now.kind === "rotary" ? all.map((j) => turn(key, j)) : queries;
+    products = queries.map((query) => met.map((other) => dot(query, other)));
+    [low, high] = [Math.min(0, least(products)), Math.max(0, most(products))];
+    const largest = Math.max(-low, high) || 1;
+    high ||= low ? 0 : 1;
+    // Three digits of the largest; where it is a power of ten, too.
+    digits = Math.max(0, 2 - Math.floor(Math.log10(largest) + 1e-6));
+  }
+  const show = (value) => fixed(Number(value.toFixed(digits)) + 0, digits);
+  // The second position keeps its distance as far as there are positions.
+  const second = () => clamp(now.position + now.distance, 0, last);
+
+  // ---- controls
+  const bar = add(root, "div", { class: "bar" });
+  const kindSelect = addSelect(bar, "encoding", kinds, (i) =>
+    choose({ kind: kinds[i] }));
+  const keySelect = addSelect(bar, "key", keys.map(([name]) => name), (key) =>
+    choose({ key }));
+  const power = Math.log10(now.base);
+  const powers = { min: Math.min(1, power), max: Math.max(4, power), step: 0.05 };
+  const baseSlider = addSlider(bar, "base", powers, (chosen) =>
+    choose({ base: Number((10 ** chosen).toPrecision(2)) }));
+  addButton(bar, "reset", () => choose(initially()));
+  const legend = add(root, "div", { class: "bar legend" });
+  const [ofFirst, ofSecond, ofOthers] = ["first", "second", "others"].map((name) =>
+    add(legend, "span", { class: name }));
+  const scale = add(legend, "span", { class: "scale" });
+  const [scaleLow, scaleBar, scaleHigh] = ["span", "canvas", "span"].map((tag) =>
+    add(scale, tag));
+  const stage = add(root, "div", { tabindex: 0, role: "application", class: "stage" });
+  stage.ariaLabel =
+    "plot: left and right move the position, up and down the distance";
+  const say = addReadout(root);
+  const lesson = add(root, "p");
+
+  // ---- the map above, the curves below
+  const [left, ceiling] = [40, 20];
+  let [canvas, svg, right, floor, top, base] = [];
+  let parts = {};
+  const toColumn = (t) => left + (t * (right - left)) / tokens;
+  const toX = (distance) =>
+    left + ((distance + last) * (right - left)) / (2 * last);
+  const toY = (value) => top + ((high - value) * (base - top)) / (high - low);
+
+  function draw() {
+    const width = Math.min(host.clientWidth, 760);
+    right = width - 12;
+    floor = ceiling + clamp(width * 0.24, 120, 170);
+    top = floor + 72;
+    base = top + clamp(width * 0.28, 150, 190);
+    const place = `left:${left}px;top:${ceiling}px;width:${right - left}px;`;
+    stage.replaceChildren();
+    canvas = add(stage, "canvas", { style: `${place}height:${floor - ceiling}px` });
+    svg = add(stage, "svg", { width, height: base + 38 });
+    const grid = add(svg, "g");
+    const frames = ["halo", "second", "halo", "first"].map((style) =>
+      add(svg, "rect", { class: style, y: ceiling - 2, height: floor - ceiling + 4 }));
+    const curves = others.map(() => add(svg, "path"));
+    parts = {
+      grid, frames, curves,
+      curve: add(svg, "path", { class: "first" }),
+      stem: add(svg, "line", { class: "second" }),
+      handle: add(svg, "circle", { class: "first", cy: floor + 7, r: 6 }),
+      point: add(svg, "circle", { class: "second", r: 7 }),
+    };
+    listen();
+    choose({});
+  }
+
+  function drawAxes(limit) {
+    const { grid } = parts;
+    grid.replaceChildren();
+    const write = (x, y, text, style = "small end") => addText(grid, x, y, text, style);
+    const rotary = now.kind === "rotary";
+    const pairs = now.kind === "learned" ? "" : ": fast pairs above, slow below";
+    write(left, 10, (rotary ? "turned query" : "encoding") + pairs, "name");
+    write(left - 6, ceiling + 10, "0");
+    write(left - 6, floor, d_model - 1);
+    const step = 2 ** Math.max(0, Math.ceil(Math.log2(tokens / 8)));
+    for (const t of all.filter((place) => place % step === 0)) {
+      write(toColumn(t + 0.5), floor + 26, t, "small middle");
+      // Room for a sign needs every second distance.
+      for (const distance of t % (2 * step) ? [] : t ? [-t, t] : [0]) {
+        const x = toX(distance);
+        add(grid, "line", { class: "grid", x1: x, x2: x, y1: top, y2: base });
+        write(x, base + 16, fixed(distance, 0), "small middle");
+      }
+    }
+    write(right, floor + 42, "position t", "name end");
+    write(left, top - 10, rotary ? "score q·k" : "dot product", "name");
+    write(right, base + 32, "distance j − t", "name end");
+    for (const value of new Set([low, 0, high])) {
+      const [x1, y1] = [left, toY(value)];
+      const style = value ? "grid" : "axis";
+      add(grid, "line", { class: style, x1, x2: right, y1, y2: y1 });
+      const close = value && Math.abs(y1 - toY(0)) < 12;
+      if (!close) write(left - 6, y1 + 4, show(value));
+    }
+    scaleLow.textContent = `−${limit.toPrecision(2)}`;
+    scaleHigh.textContent = limit.toPrecision(2);
+  }
+  const path = (t) => {
+    const places = products[t].map((value, j) => `${toX(j - t)},${toY(value)}`);
+    return { d: `M${places.join("L")}` };
+  };
+
+  // A change of the encoding ends here, then in move.
+  function choose(changes) {
+    Object.assign(now, changes);
+    compute();
+    const limit = Math.max(-least(queries), most(queries)) || 1;
+    const rows = upright.map((_, i) => queries.map((query) => query[i] / limit));
+    const dark = isDark(host);
+    paintSigned(canvas, rows, dark);
+    paintSigned(scaleBar, [count(81).map((i) => i / 40 - 1)], dark);
+    kindSelect.value = kinds.indexOf(now.kind);
+    keySelect.value = now.key;
+    keySelect.parentNode.hidden = now.kind !== "rotary";
+    baseSlider.show(Math.log10(now.base), now.base);
+    baseSlider.disabled = now.kind === "learned";
+    drawAxes(limit);
+    parts.curves.forEach((curve, i) => set(curve, path(others[i])));
+    ofOthers.textContent = `positions ${others.join(", ")}`;
+    lesson.textContent = explanation();
+    move({});
+  }
+
+  // Every change ends here.
+  function move(changes) {
+    Object.assign(now, changes);
+    const [t, j] = [now.position, second()];
+    const [x, y] = [toX(j - t), toY(products[t][j])];
+    // Around the columns, not over them.
+    const width = toColumn(1) - left + 4;
+    [j, j, t, t].forEach((place, i) =>
+      set(parts.frames[i], { x: toColumn(place) - 2, width }));
+    set(parts.curve, path(t));
+    set(parts.handle, { cx: toColumn(t + 0.5) });
+    set(parts.stem, { x1: x, x2: x, y1: toY(0), y2: y });
+    set(parts.point, { cx: x, cy: y });
+    ofFirst.textContent = `position t = ${t}`;
+    ofSecond.textContent = `position j = ${j}`;
+    say(sentence(t, j));
+  }
+
+  function explanation() {
+    const { kind } = now;
+    if (kind === "learned") {
+      return [
+        "Column t is what training left in row t of the table. Nothing ties positions",
+        "at equal distances together: the curves need not coincide.",
+      ].join(" ");
+    }
+    const slowest = d_model / 2 - 1;
+    const turns = Math.round(2 * Math.PI * slowness(slowest));
+    return [
+      ...(kind === "rotary"
+        ? ["Nothing is added: query and key are turned, pair i by",
+          "1 / base^(2i / d_model) radians a position. Every query has the content",
+          `cos(c²) in component c, every key ${keys[now.key][2]}`,
+          "Whatever they are, only the distance counts: all curves coincide."]
+        : ["Pair i of column t is the sine and cosine of t / base^(2i / d_model), as a",
+          "hand that turns. Dot products add up the cosines of the angles between",
+          "hands, and only the distance counts: all curves coincide."]),
+      `The slowest pair, ${slowest}, turns once in ${turns} positions.`,
+    ].join(" ");
+  }
+
+  function sentence(t, j) {
+    const distance = j - t;
+    const pairs = all.filter((place) => place + distance in all);
+    const alike = pairs.map((place) => products[place][place + distance]);
+    const [from, to] = [show(Math.min(...alike)), show(Math.max(...alike))];
+    const found = show(products[t][j]);
+    return [
+      now.kind === "rotary"
+        ? `Query at position ${t}, key at position ${j}: score ${found}.`
+        : `Position ${t} and position ${j}: dot product ${found}.`,
+      `All pairs at distance ${fixed(distance, 0)}:`,
+      `${from === to ? from : [from, to].join(" to ")}.`,
+    ].join(" ");
+  }
+
+  // ---- pointer and keys
+  const setPosition = (t) => move({ position: clamp(t, 0, last) });
+  const setDistance = (distance) => {
+    const { position } = now;
+    move({ distance: clamp(distance, -position, last - position) });
+  };
+
+  function listen() {
+    let [drag, first, sure] = [];
+    const pull = (event) => {
+      if (!drag) return;
+      const [x, y] = placeIn(svg, event);
+      sure ||= Math.abs(x - first[0]) > Math.abs(y - first[1]);
+      if (sure) drag((x - left) / (right - left));
+    };
+    svg.onpointerdown = (event) => {
+      first = placeIn(svg, event);
+      // A finger may be about to scroll the page: it moves nothing until it is sure.
+      sure = event.pointerType !== "touch";
+      drag = first[1] < floor + 30
+        ? (share) => setPosition(Math.floor(share * tokens))
+        : (share) => setDistance(Math.round(2 * share * last) - last);
+      pull(event);
+      svg.setPointerCapture(event.pointerId);
+    };
+    svg.onpointermove = pull;
+    svg.onpointercancel = () => (drag = null);
+    svg.onpointerup = (event) => {
+      sure = true;
+      pull(event);
+      drag = null;
+    };
+  }
+
+  stage.onkeydown = (event) => {
+    const arrow = ARROWS[event.key];
+    if (!arrow) return;
+    event.preventDefault();
+    if (arrow[0]) setPosition(now.position + arrow[0]);
+    else setDistance(second() - now.position + arrow[1]);
+  };
+
+  return draw;
+}

@@ -1,0 +1,185 @@
+"""Positions to move: their encodings as a map, their dot products over the distance.
+
+This module knows no model and no chapter: a trained table, if any, goes in. The
+figure's JavaScript states the encodings a second time; a test holds the two equal.
+"""
+
+import math
+
+import numpy as np
+
+from .figure import ACCENT, MARK, Figure
+from .inputs import as_array, as_positive, rounded
+
+FILES = ("sliders.js", "sliders.css", "positions.js", "positions.css")
+KINDS = ("sinusoidal", "rotary", "learned")
+MOST_TOKENS = 256
+MOST_NUMBERS = 65_536
+AHEAD = 3  # positions by which the key of the rotary encoding is turned at first
+
+
+def show_positions(
+    tokens=64, d_model=32, *, kind="sinusoidal", learned=None, base=10_000, title=None
+):
+    """Show how alike two positions are, and whether only their distance counts.
+
+    ``kind`` is shown first: "sinusoidal" (Vaswani et al., 2017), "rotary" (Su et al.,
+    2021) or "learned", which needs the table ``learned`` (token, d_model), of which the
+    first ``tokens`` rows are shown. Pair i of the first two turns by
+    ``base`` ** (-2i / d_model) radians a position. Rotary turns one fixed query, cos c²
+    in component c, and one fixed key, the same 3 positions further. Raises ValueError
+    for an odd ``d_model``, a ``base`` of 1 or less, a kind that does not exist or has
+    no table, a table that does not fit, more than 256 tokens or 65,536 numbers.
+    """
+    _check_sizes(tokens, d_model)
+    base = as_positive(base, "base")
+    if base <= 1:
+        raise ValueError(f"base must be larger than 1, got {base:g}: 10000 is usual")
+    if learned is not None:
+        learned = _as_table(learned, tokens, d_model)
+    _check_kind(kind, learned)
+    position, distance = int(tokens) // 5, int(tokens) // 8
+    shown = {"kind": kind, "base": base, "position": position, "distance": distance}
+    data = {"tokens": int(tokens), "d_model": int(d_model), "shown": shown}
+    data["learned"] = None if learned is None else rounded(learned)
+    return Figure(
+        "positions",
+        FILES,
+        data,
+        text=_sentence(data),
+        title=title,
+        draw=lambda: _draw(data),
+    )
+
+
+def _check_sizes(tokens, d_model):
+    if tokens not in range(2, MOST_TOKENS + 1):
+        raise ValueError(
+            f"tokens must be a whole number from 2 to {MOST_TOKENS}, got {tokens}"
+        )
+    most = MOST_NUMBERS // int(tokens)
+    if d_model not in range(2, most + 1):
+        raise ValueError(
+            f"d_model must be a whole number from 2 to {most} with {tokens} tokens, "
+            f"got {d_model}"
+        )
+    if d_model % 2:
+        raise ValueError(
+            f"d_model must be even, a sine and a cosine in each pair: {d_model} is "
+            f"odd, pass {d_model - 1} or {d_model + 1}"
+        )
+
+
+def _check_kind(kind, learned):
+    if kind not in KINDS:
+        raise ValueError(f"kind {kind!r} does not exist: choose {', '.join(KINDS)}")
+    if kind == "learned" and learned is None:
+        raise ValueError(
+            "kind 'learned' needs a trained table: pass learned=table, (token, d_model)"
+        )
+
+
+def _as_table(learned, tokens, d_model):
+    table = as_array(learned, "learned encodings")
+    if table.ndim != 2:
+        raise ValueError(f"learned must be (token, d_model), got {table.shape}")
+    rows, columns = table.shape
+    if rows < tokens or columns != d_model:
+        raise ValueError(
+            f"learned has {rows} tokens × d_model {columns}, but {tokens} × {d_model} "
+            f"are to be shown: pass show_positions({min(rows, tokens)}, {columns}, …)"
+        )
+    return table[: int(tokens)]
+
+
+def turn(vector, positions, base):
+    """Return (token, d_model): the pairs of (d_model,) turned to ``positions``."""
+    speeds = base ** (-np.arange(0, len(vector), 2) / len(vector))
+    angles = np.outer(positions, speeds)
+    sine, cosine = np.sin(angles), np.cos(angles)
+    first, second = vector[0::2], vector[1::2]
+    pairs = first * cosine - second * sine, first * sine + second * cosine
+    return np.stack(pairs, -1).reshape(len(angles), len(vector))
+
+
+def _queries_and_keys(data):
+    """Return two (token, d_model), which are the same unless the kind is rotary."""
+    tokens, d_model, base = data["tokens"], data["d_model"], data["shown"]["base"]
+    positions, kind = np.arange(tokens), data["shown"]["kind"]
+    if kind == "rotary":
+        content = np.cos(np.arange(1, d_model + 1.0) ** 2)
+        keys = turn(content, positions + AHEAD, base)
+        return turn(content, positions, base), keys
+    if kind == "learned":
+        table = np.reshape(data["learned"], (tokens, d_model))
+    else:  # a hand that points to (0, 1) and turns backward: (sin, cos)
+        table = turn(np.arange(d_model) % 2, -positions, base)
+    return table, table
+
+
+def _sentence(data):
+    shown, tokens = data["shown"], data["tokens"]
+    queries, keys = _queries_and_keys(data)
+    products = queries @ keys.T
+    t, distance, digits = shown["position"], shown["distance"], _digits(products)
+    diagonal = products.diagonal(distance)
+    found, low, high = (
+        f"{round(value, digits) + 0.0:.{digits}f}".replace("-", "−")
+        for value in (diagonal[t], diagonal.min(), diagonal.max())
+    )
+    pair = f"Position {t} and position {t + distance}: dot product"
+    if shown["kind"] == "rotary":
+        pair = f"Query at position {t}, key at position {t + distance}: score"
+    base = "" if shown["kind"] == "learned" else f", base {shown['base']:.15g}"
+    return (
+        f"{shown['kind'].capitalize()} encodings of {tokens} positions, d_model "
+        f"{data['d_model']}{base}. {pair} {found}. All pairs at distance {distance}: "
+        f"{low if low == high else f'{low} to {high}'}."
+    )
+
+
+def _digits(products):
+    """Return how many decimals show three digits of the largest product."""
+    largest = np.abs(products).max() or 1
+    return max(0, 2 - math.floor(math.log10(largest) + 1e-6))
+
+
+def _draw(data):
+    from matplotlib.figure import Figure as Canvas
+
+    fig = Canvas(figsize=(6.4, 4.8), layout="constrained")
+    ax, curves = fig.subplots(2, height_ratios=[4, 5])
+    queries, keys = _queries_and_keys(data)
+    _draw_map(fig, ax, queries, data)
+    _draw_curves(curves, queries @ keys.T, data)
+    return fig
+
+
+def _draw_map(fig, ax, queries, data):
+    shown, limit = data["shown"], np.abs(queries).max() or 1
+    colours = {"cmap": "RdBu_r", "vmin": -limit, "vmax": limit}
+    image = ax.imshow(queries.T, aspect="auto", interpolation="nearest", **colours)
+    for place, colour in ((shown["distance"], ACCENT), (0, MARK)):
+        left = shown["position"] + place - 0.5
+        ax.axvspan(left, left + 1, fill=False, edgecolor=colour, linewidth=1.5)
+    turned = "turned query, " if shown["kind"] == "rotary" else ""
+    ax.set(xlabel="position t", ylabel=f"{turned}d_model")
+    fig.colorbar(image, ax=ax)
+
+
+def _draw_curves(ax, products, data):
+    shown, tokens = data["shown"], data["tokens"]
+    places, t = np.arange(tokens), shown["position"]
+    others = sorted({round(part * (tokens - 1) / 4 - 1e-9) for part in range(5)})
+    for other in others:
+        label = f"positions {', '.join(map(str, others))}" if other == 0 else None
+        ax.plot(places - other, products[other], color="0.6", lw=1, label=label)
+    ax.plot(places - t, products[t], color=MARK, lw=2, label=f"position t = {t}")
+    distance, j = shown["distance"], t + shown["distance"]
+    second = {"color": ACCENT, "label": f"position j = {j}", "clip_on": False}
+    ax.plot(distance, products[t, j], "o", **second)
+    ax.axhline(0, color="0.3", linewidth=0.8)
+    score = "score" if shown["kind"] == "rotary" else "dot product"
+    ax.set(xlabel="distance j − t", ylabel=score, xlim=(1 - tokens, tokens - 1))
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(frameon=False, fontsize=9)
