@@ -8,6 +8,7 @@ This module does not know what a definition means, and it runs none.
 """
 
 import ast
+import difflib
 import json
 import re
 from pathlib import Path
@@ -17,7 +18,7 @@ from tutorial_lib.repository import read_address
 # What keeps the book together is no part of what it teaches: its names stay free.
 TOOLS = {"__main__.py", "execution.py", "repository.py", "sync.py"}
 # Data and exercises use names of their own twice.
-TAUGHT = ("*.py", "position/*.py", "training/*.py")
+TAUGHT = ("*.py", "position/*.py", "training/*.py", "transformer/*.py")
 DEFINITIONS = (ast.AsyncFunctionDef, ast.ClassDef, ast.FunctionDef)
 MAGIC = re.compile(r"^(\s*)[%!].*$", re.MULTILINE)
 
@@ -38,8 +39,7 @@ def sync(root, *, check=False):
     """Bring every notebook under ``root`` into line with the library.
 
     Returns one sentence for each cell that had drifted. With ``check`` nothing is
-    written. Raises ValueError if two library modules define the same public name,
-    or if a cell is not Python.
+    written. Raises ValueError if a cell is not Python.
     """
     library = library_definitions(Path(root) / "tutorial_lib")
     colab = colab_cell(read_address(root))
@@ -54,25 +54,20 @@ def sync(root, *, check=False):
 
 
 def library_definitions(folder):
-    """Return the text of every public definition in the modules of ``folder``.
+    """Return the texts of every public definition in the modules of ``folder``.
 
-    The result maps names to source text without a final newline. The tools are left
-    out, and the packages but training. Raises ValueError if a name is defined twice.
+    The result maps names to lists of source texts without a final newline: more than
+    one where modules share a name, as the translators' encoders do. The tools are left
+    out, and the packages that no chapter shows.
     """
-    found, home = {}, {}
+    found = {}
     paths = {path for pattern in TAUGHT for path in folder.glob(pattern)}
     for path in sorted(paths - {folder / name for name in TOOLS}):
         text = path.read_text(encoding="utf-8")
-        place = path.relative_to(folder).as_posix()
         for name, first, last in definitions(text):
-            if name in found:
-                raise ValueError(
-                    f"{name} is defined in {home[name]} and in {place}: a notebook "
-                    "can only copy one of them, rename the other"
-                )
             if not name.startswith("_"):
-                found[name] = "\n".join(text.split("\n")[first:last])
-                home[name] = place
+                lines = text.split("\n")[first:last]
+                found.setdefault(name, []).append("\n".join(lines))
     return found
 
 
@@ -99,14 +94,23 @@ def _first_line(node):
 def mirror(source, library):
     """Replace each definition that the library knows by the library's own text.
 
+    Where modules share a name, the text that resembles the notebook's most is meant.
     Returns the new source and the names that differed.
     """
     lines, changed = source.split("\n"), []
     for name, first, last in reversed(definitions(source)):
-        if name in library and "\n".join(lines[first:last]) != library[name]:
-            lines[first:last] = library[name].split("\n")
+        text = "\n".join(lines[first:last])
+        if name in library and text not in library[name]:
+            lines[first:last] = _most_similar(text, library[name]).split("\n")
             changed.insert(0, name)
     return "\n".join(lines), changed
+
+
+def _most_similar(text, candidates):
+    def similarity(candidate):
+        return difflib.SequenceMatcher(None, candidate, text, autojunk=False).ratio()
+
+    return max(candidates, key=similarity)
 
 
 def synchronize(notebook, library, colab):
