@@ -1,0 +1,251 @@
+"""Known wrong answers of chapter 7, as (code, message, answer).
+
+This module does not know the right answers.
+"""
+
+import torch
+
+from tutorial_lib.attention import masked_softmax
+
+
+def _attend(
+    *,
+    scale=lambda x, K: K.shape[-1] ** 0.5,
+    softmax=masked_softmax,
+    read=lambda x, K, V: V,
+    ask=lambda x, Q, K: (Q, K),
+):
+    """Return an answer with one thing changed."""
+
+    def answer(x, W_Q, W_K, W_V, mask=None):
+        Q, K, V = x @ W_Q, x @ W_K, x @ W_V
+        first, second = ask(x, Q, K)
+        scores = first @ second.transpose(-2, -1) / scale(x, K)
+        return softmax(scores, mask) @ read(x, K, V)
+
+    return answer
+
+
+def _inverted(scores, mask):
+    return masked_softmax(scores, None if mask is None else ~mask)
+
+
+def _after(scores, mask):
+    weights = scores.softmax(dim=-1)
+    return weights if mask is None else weights * mask
+
+
+SELF = [
+    (
+        "unscaled",
+        "The scores are not divided by √d_k.",
+        _attend(scale=lambda x, K: 1),
+    ),
+    (
+        "scaled-by-model",
+        "You divide by √d_model. A query and a key have d_k numbers, the columns of "
+        "W_K: divide by √d_k.",
+        _attend(scale=lambda x, K: x.shape[-1] ** 0.5),
+    ),
+    (
+        "scaled-by-size",
+        "You divide by d_k. Divide by its root.",
+        _attend(scale=lambda x, K: K.shape[-1]),
+    ),
+    (
+        "reads-tokens",
+        "The weights average the tokens x. Average the values, x W_V.",
+        _attend(read=lambda x, K, V: x),
+    ),
+    (
+        "reads-keys",
+        "The weights average the keys. Average the values, x W_V.",
+        _attend(read=lambda x, K, V: K),
+    ),
+    (
+        "swapped",
+        "Queries and keys are swapped: row i of the scores belongs to query i, so it "
+        "is Q Kᵀ and not K Qᵀ.",
+        _attend(ask=lambda x, Q, K: (K, Q)),
+    ),
+    (
+        "symmetric",
+        "Queries and keys come from the same matrix. The queries are x W_Q, the keys "
+        "x W_K.",
+        _attend(ask=lambda x, Q, K: (K, K)),
+    ),
+    (
+        "wrong-axis",
+        "The softmax runs over the queries. Each query shares out its attention over "
+        "the keys: `dim=-1`.",
+        _attend(softmax=lambda scores, mask: scores.softmax(dim=-2)),
+    ),
+    (
+        "unmasked",
+        "The mask is not used: `masked_softmax(scores, mask)`.",
+        _attend(softmax=lambda scores, mask: scores.softmax(dim=-1)),
+    ),
+    (
+        "mask-inverted",
+        "The mask is the wrong way round: `True` means that a token may look.",
+        _attend(softmax=_inverted),
+    ),
+    (
+        "mask-after",
+        "You mask after the softmax, so that the rows no longer sum to 1. Mask the "
+        "scores (chapter 4).",
+        _attend(softmax=_after),
+    ),
+]
+
+
+def _ones(x, mask):
+    tokens = x.shape[1]
+    return torch.ones(tokens, tokens) if mask is None else mask.float()
+
+
+def _by_columns(x, W_V, mask=None):
+    table = _ones(x, mask)
+    return (table / table.sum(dim=0)) @ (x @ W_V)
+
+
+BLIND = [
+    (
+        "sum",
+        "You add the values up. Equal weights sum to 1, so it is their mean.",
+        lambda x, W_V, mask=None: _ones(x, mask) @ (x @ W_V),
+    ),
+    (
+        "token-wise",
+        "Every token reads only itself here. With equal scores it reads all tokens "
+        "alike.",
+        lambda x, W_V, mask=None: x @ W_V,
+    ),
+    (
+        "unmasked",
+        "The mask is not used: hidden tokens are averaged, too.",
+        lambda x, W_V, mask=None: _ones(x, None) @ (x @ W_V) / x.shape[1],
+    ),
+    (
+        "divided-by-all",
+        "You divide by the number of all tokens. Divide by the number of those that "
+        "the query may look at.",
+        lambda x, W_V, mask=None: _ones(x, mask) @ (x @ W_V) / x.shape[1],
+    ),
+    (
+        "columns",
+        "You divide each column by its sum. The weights of a query are a row: sum "
+        "over `dim=-1`, and keep that axis (`keepdim=True`).",
+        _by_columns,
+    ),
+]
+
+
+def _heard(*, table=lambda reads, eye: reads | eye, count=lambda layers, n: layers):
+    """Return an answer that passes on along another table, or at other times."""
+
+    def answer(reads, layers):
+        eye = torch.eye(len(reads), dtype=torch.bool)
+        one, known = table(reads, eye).float(), eye.float()
+        for _ in range(count(layers, len(reads))):
+            known = (one @ known > 0).float()
+        return known.bool()
+
+    return answer
+
+
+HEARD = [
+    (
+        "forgets",
+        "A node that does not read from itself forgets what it knew. The layer's "
+        "output is added to what came in: give the table a diagonal, "
+        "`reads | torch.eye(...).bool()`.",
+        _heard(table=lambda reads, eye: reads),
+    ),
+    (
+        "transposed",
+        "The arrows run the wrong way: row i of `reads` says what node i reads FROM.",
+        _heard(table=lambda reads, eye: reads.T | eye),
+    ),
+    (
+        "all-layers",
+        "You pass on until nothing changes. There are only so many layers.",
+        _heard(count=lambda layers, n: n),
+    ),
+    (
+        "one-layer",
+        "That is one layer, however many there are.",
+        _heard(count=lambda layers, n: 1),
+    ),
+    (
+        "one-less",
+        "That is one layer too few. Begin with the identity: before the first layer "
+        "every node knows itself.",
+        _heard(count=lambda layers, n: layers - 1),
+    ),
+    (
+        "one-more",
+        "That is one layer too many. Begin with the identity: before the first layer "
+        "every node knows itself alone.",
+        _heard(count=lambda layers, n: layers + 1),
+    ),
+]
+
+
+def _prices(
+    *,
+    attention=lambda n, d: 4 * n**2 * d,
+    convolution=lambda n, d, k: 2 * k * n * d**2,
+    keys=lambda r: 2 * r + 1,
+):
+    """Return an answer in which one price is wrong."""
+
+    def answer(n, d, k, r):
+        return {
+            "self-attention": attention(n, d),
+            "convolution": convolution(n, d, k),
+            "restricted attention": 4 * n * keys(r) * d,
+        }
+
+    return answer
+
+
+BILL = [
+    (
+        "one-product",
+        "Self-attention is two products, the scores and the outputs. You count one.",
+        _prices(attention=lambda n, d: 2 * n**2 * d),
+    ),
+    (
+        "n-and-d",
+        "Self-attention: n and d are swapped. There are n² scores of d products each.",
+        _prices(attention=lambda n, d: 4 * n * d**2),
+    ),
+    (
+        "without-d",
+        "Self-attention: each of the n² scores is a sum of d products.",
+        _prices(attention=lambda n, d: 4 * n**2),
+    ),
+    (
+        "multiplications",
+        "Convolution: you count the multiplications alone. An addition goes with each.",
+        _prices(convolution=lambda n, d, k: k * n * d**2),
+    ),
+    (
+        "channel-by-channel",
+        "Convolution: all d numbers of a token go into each of d outputs, d² products "
+        "for each of the k places.",
+        _prices(convolution=lambda n, d, k: 2 * k * n * d),
+    ),
+    (
+        "one-side",
+        "Restricted attention sees r tokens on EITHER side, and itself: 2r + 1 keys.",
+        _prices(keys=lambda r: r + 1),
+    ),
+    (
+        "without-itself",
+        "Restricted attention: a token sees itself, too: 2r + 1 keys.",
+        _prices(keys=lambda r: 2 * r),
+    ),
+]
+BILL.append(("one-side", BILL[5][1], _prices(keys=lambda r: r)))
