@@ -984,6 +984,14 @@ def test_the_second_position_keeps_its_distance_where_there_is_room(shown):
     assert "Position 20 and position 25:" in said(page)
 
 
+def test_an_arrow_key_moves_the_distance_from_where_it_stands(shown):
+    page = shown(positions())
+    page.mouse.click(*in_map(page, 38))
+    page.locator("[role=application]").focus()
+    press(page, "ArrowDown")
+    assert "Position 38 and position 38:" in said(page)
+
+
 def test_a_finger_drags_the_position_and_a_swipe_down_the_page_does_not(shown):
     page = shown(positions(), **PHONE)
     touch_drag(page, in_map(page, 8), in_map(page, 30))
