@@ -177,8 +177,13 @@ def _(probe):
 @grid.step("a turn changes no length")
 def _(probe):
     x = torch.randn(6, 8)
-    kept = probe.close(probe(x, 2, 3).norm(dim=-1), x.norm(dim=-1), 1e-4)
-    probe.require(kept, "length", "A patch has become longer or shorter by turning.")
+    turned = probe(x, 2, 3)
+    message = (
+        "A turn changes no length, but here patches come out longer or shorter: their "
+        "halves have been mixed. If you brought an axis forward, bring it back."
+    )
+    kept = probe.close(turned.norm(dim=-1), x.norm(dim=-1), 1e-4)
+    probe.require(kept, "not-back", message)
 
 
 @grid.step("each half is turned by its own coordinate")
@@ -225,19 +230,36 @@ for code, message, answer in STEPS:
     word.misconception(code, message)(answer)
 
 
-class _Counting(PositionedAttention):
-    """An attention layer that remembers how many words looked at once."""
+class _CountingEncoding(SinusoidalEncoding):
+    """An encoding that remembers the most words that it was given at once."""
+
+    most = 0
+
+    def forward(self, x, start=0):
+        self.most = max(self.most, x.shape[-2])
+        return super().forward(x, start=start)
+
+
+class _CountingAttention(PositionedAttention):
+    """An attention layer that remembers how many words looked at once.
+
+    ``ahead`` is how many words had been encoded at once when it was first called.
+    """
+
+    most = ahead = 0
 
     def forward(self, queries, keys, values, mask=None, *, causal=False):
-        self.most = max(getattr(self, "most", 0), queries.shape[1])
+        self.most = max(self.most, queries.shape[1])
+        self.ahead = self.ahead or self.encoding.most
         return super().forward(queries, keys, values, mask, causal=causal)
 
 
 @torch.no_grad()
 def _layers():
-    encoding, attention = SinusoidalEncoding(8, 16), _Counting(8, 2)
+    encoding, attention = _CountingEncoding(8, 16), _CountingAttention(8, 2)
     for weight in attention.parameters():
         weight.mul_(3)  # so that it matters where a word looks
+    attention.encoding = encoding
     return encoding, attention
 
 
@@ -261,6 +283,12 @@ def _(probe):
         "sentence is being written the later ones do not exist: one query a call."
     )
     probe.require(attention.most == 1, "at-once", message)
+    message = (
+        f"The outputs are right, but {attention.ahead} words were encoded before the "
+        "first one was read. While a sentence is being written the later ones do not "
+        "exist: encode each word when its turn comes."
+    )
+    probe.require(attention.ahead <= 1, "encoded-ahead", message)
 
 
 @word.step("a single word is a sentence")

@@ -28,6 +28,12 @@ ADDED = [
         lambda W_x, W_p: W_p @ W_x.T,
     ),
     (
+        "divided",
+        "`/` divides number by number, which is not the inverse of a product with a "
+        "matrix: `torch.linalg.inv(W_x)` is.",
+        lambda W_x, W_p: W_p / W_x if _square(W_p) else W_p.mT,
+    ),
+    (
         "wrong-side",
         "You solve W_x E = W_p, as for columns. Tokens are rows here: E W_x = W_p, so "
         "the inverse stands on the right (`left=False`).",
@@ -205,6 +211,14 @@ def _all_seen(x, encoding, attention):
     return attention(y, y, y)
 
 
+def _read_plain_words(x, encoding, attention):
+    outputs = []
+    for t, word in enumerate(x.split(1, dim=1)):
+        known = x[:, : t + 1]
+        outputs.append(attention(encoding(word, start=t), known, known))
+    return torch.cat(outputs, dim=1)
+
+
 def _right(encoding, word, t):
     return encoding(word, start=t)
 
@@ -230,6 +244,11 @@ STEPS = [
         "query-not-encoded",
         "Keys and values are encoded, the query is not: it needs its position too.",
         _steps(_right, query=lambda word: word),
+    ),
+    (
+        "keys-not-encoded",
+        "The query is encoded, keys and values are not: keep the encoded words.",
+        _read_plain_words,
     ),
     (
         "forgets",

@@ -60,6 +60,18 @@ WRONG_ANSWERS = [
 ]
 
 MUTANTS = [
+    (
+        "table_to_add",
+        "torch.linalg.solve(W_x, W_p, left=False)",
+        "W_p / W_x",
+        "divided",
+    ),
+    (
+        "rotary_grid",
+        "rotary(by_row.transpose(-3, -2)).transpose(-3, -2)",
+        "rotary(by_row.transpose(-3, -2)).reshape(by_row.shape)",
+        "not-back",
+    ),
     ("table_to_add", "torch.linalg.solve(W_x, W_p, left=False)", "W_p", "not-undone"),
     (
         "table_to_add",
@@ -181,6 +193,12 @@ MUTANTS = [
     ("read_word_by_word", "seen[-1], keys", "word, keys", "query-not-encoded"),
     (
         "read_word_by_word",
+        "keys = torch.cat(seen, dim=1)",
+        "keys = x[:, : t + 1]",
+        "keys-not-encoded",
+    ),
+    (
+        "read_word_by_word",
         "attention(seen[-1], keys, keys)",
         "attention(seen[-1], seen[-1], seen[-1])",
         "forgets",
@@ -198,6 +216,12 @@ MUTANTS = [
         "    return attention(y, y, y, causal=True)\n"
         "    for t, word in",
         "at-once",
+    ),
+    (
+        "read_word_by_word",
+        "        seen.append(encoding(word, start=t))",
+        "        seen = list(encoding(x)[:, : t + 1].split(1, dim=1))",
+        "encoded-ahead",
     ),
 ]
 
