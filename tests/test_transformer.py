@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from tutorial_lib.decoding import beam_search, greedy
+from tutorial_lib.decoding import Recomputing, beam_search, greedy
 from tutorial_lib.masks import causal_mask, length_mask
 from tutorial_lib.recording import record_attention
 from tutorial_lib.transformer import (
@@ -200,22 +200,6 @@ class TestTransformer:
             assert parameter.grad.isfinite().all(), name
             used = parameter.grad.abs().sum() > 0
             assert used or "W_K.bias" in name, name  # the same for every key
-
-
-class Recomputing(nn.Module):
-    """A model that reads everything anew for every word."""
-
-    def __init__(self, model):
-        super().__init__()
-        self.model = model
-
-    def start(self, source, lengths):
-        return source, lengths, source[:, :0]
-
-    def step(self, tokens, state):
-        source, lengths, written = state
-        written = torch.cat((written, tokens[:, None]), dim=1)
-        return self.model(source, lengths, written)[:, -1], (source, lengths, written)
 
 
 def test_a_tied_decoder_reads_and_writes_by_one_table():

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 import torch
+from torch import nn
 
 from tutorial_lib.data.text import BOS, EOS, pad
 from tutorial_lib.nests import map_nest
@@ -118,6 +119,28 @@ def translate(model, sentences, data, *, width=1, size=250, progress=True):
             outputs += [data.target_vocabulary.decode(words) for words in found.tokens]
             bar.update(len(found.tokens))
     return outputs
+
+
+class Recomputing(nn.Module):
+    """A translator that reads everything anew for every word: slow, and the same.
+
+    ``model`` is called as in training, model(source, lengths, target); its own state,
+    and whatever is computed once in it, are not used.
+    """
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def start(self, source, lengths):
+        """Keep the source, and no words yet."""
+        return source, lengths, source[:, :0]
+
+    def step(self, tokens, state):
+        """Append ``tokens`` (batch,), and predict the word after all of them."""
+        source, lengths, written = state
+        written = torch.cat((written, tokens.unsqueeze(1)), dim=1)
+        return self.model(source, lengths, written)[:, -1], (source, lengths, written)
 
 
 @contextmanager

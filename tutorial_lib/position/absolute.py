@@ -65,7 +65,7 @@ class LearnedEncoding(TableEncoding):
     """Add a learned vector for each of ``max_tokens`` positions: Gehring et al. (2017).
 
     It starts with deviation 0.02, as in Devlin et al. (2019). A position that training
-    never reached keeps its random start.
+    never reached gets no gradient, and means nothing.
     """
 
     def __init__(self, d_model, max_tokens):

@@ -1,0 +1,149 @@
+"""How many words a second a Transformer writes, with a cache and without.
+
+    python benchmarks/decoding.py [--rounds 5] [--out benchmarks/decoding.csv]
+
+Greedy decoding of 8 to 128 words by one model of this book, once from its state of keys
+and values and once recomputing all words for each, and by ``torch.nn.Transformer`` with
+the same weights, which has no cache. All three must write the same words. They take
+turns within one run, on one thread, so that whatever else the machine does hits all of
+them; a speed is the median over rounds.
+"""
+
+import argparse
+import csv
+import datetime
+import platform
+import statistics
+import time
+from pathlib import Path
+
+import torch
+from torch import nn
+from tqdm import tqdm
+
+from tutorial_lib.decoding import Recomputing, greedy
+from tutorial_lib.masks import causal_mask
+from tutorial_lib.transformer import Decoder, Encoder, Transformer
+
+VOCAB, D_MODEL, HEADS, D_FF, BLOCKS = 1000, 256, 4, 1024, 2
+BATCHES = (1, 32)
+LENGTHS = (8, 16, 32, 64, 128)  # words written, and words of the source
+NEVER = -1  # no word ends a sentence, so that all are equally long
+
+
+class Torch(nn.Module):
+    """torch.nn.Transformer with the embeddings, weights and words of ``ours``."""
+
+    def __init__(self, ours):
+        super().__init__()
+        self.ours = [ours]  # in a list: its weights are not this module's
+        self.core = nn.Transformer(
+            D_MODEL,
+            HEADS,
+            BLOCKS,
+            BLOCKS,
+            D_FF,
+            dropout=0.0,
+            batch_first=True,
+            norm_first=True,
+        )
+        for side in ("encoder", "decoder"):
+            theirs = getattr(self.core, side)
+            theirs.norm.load_state_dict(getattr(ours, side).norm.state_dict())
+            pairs = zip(getattr(ours, side).blocks, theirs.layers, strict=True)
+            for block, layer in pairs:
+                copy_block(block, layer)
+
+    def forward(self, source, lengths, target):
+        (ours,) = self.ours
+        outputs = self.core(
+            ours.encoder.embedding(source),
+            ours.decoder.embedding(target),
+            tgt_mask=~causal_mask(target.shape[1]),
+            tgt_is_causal=True,
+        )
+        return ours.decoder.vocab(outputs)
+
+
+def copy_block(block, layer):
+    """Give torch's layer the weights of a block."""
+    copy_attention(block.attention, layer.self_attn)
+    if hasattr(block, "cross_attention"):
+        copy_attention(block.cross_attention, layer.multihead_attn)
+    layer.linear1.load_state_dict(block.feed_forward.W_1.state_dict())
+    layer.linear2.load_state_dict(block.feed_forward.W_2.state_dict())
+    for i, residual in enumerate(block.residuals, start=1):
+        getattr(layer, f"norm{i}").load_state_dict(residual.norm.state_dict())
+
+
+@torch.no_grad()
+def copy_attention(ours, theirs):
+    three = (ours.W_Q, ours.W_K, ours.W_V)
+    theirs.in_proj_weight.copy_(torch.cat([W.weight for W in three]))
+    theirs.in_proj_bias.copy_(torch.cat([W.bias for W in three]))
+    theirs.out_proj.load_state_dict(ours.W_O.state_dict())
+
+
+def make_contenders():
+    """Return the three ways of decoding by name; all hold the same weights."""
+    torch.manual_seed(0)
+    sizes = (VOCAB, D_MODEL, HEADS, D_FF, BLOCKS)
+    options = {"max_tokens": max(LENGTHS), "norm_first": True}
+    model = Transformer(Encoder(*sizes, **options), Decoder(*sizes, **options)).eval()
+    return {
+        "cached": model,
+        "recomputed": Recomputing(model),
+        "torch.nn.Transformer": Recomputing(Torch(model).eval()),
+    }
+
+
+def measure(contenders, batch, length, rounds):
+    """Return the seconds of each contender, a list over rounds."""
+    source = torch.randint(0, VOCAB, (batch, length))
+    lengths = torch.full((batch,), length)
+    seconds, written = {name: [] for name in contenders}, {}
+    for _ in range(rounds):
+        for name, model in contenders.items():
+            start = time.perf_counter()
+            found = greedy(model, source, lengths, max_tokens=length, eos=NEVER)
+            seconds[name].append(time.perf_counter() - start)
+            written[name] = found.tokens
+    if len({str(words) for words in written.values()}) > 1:
+        raise SystemExit(f"not the same words at batch {batch}, {length} words")
+    return seconds
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--out", default=Path(__file__).with_suffix(".csv"), type=Path)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    contenders, rows = make_contenders(), []
+    cases = [(batch, length) for batch in BATCHES for length in LENGTHS]
+    for batch, length in tqdm(cases, unit="case"):
+        seconds = measure(contenders, batch, length, options.rounds)
+        for name, times in seconds.items():
+            rows.append(
+                {
+                    "batch": batch,
+                    "words": length,
+                    "decoding": name,
+                    "words_per_second": round(
+                        batch * length / statistics.median(times)
+                    ),
+                    "rounds": options.rounds,
+                    "machine": platform.processor() or platform.machine(),
+                    "threads": torch.get_num_threads(),
+                    "torch": torch.__version__,
+                    "date": datetime.date.today().isoformat(),
+                }
+            )
+    with options.out.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, rows[0].keys(), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+if __name__ == "__main__":
+    main()
