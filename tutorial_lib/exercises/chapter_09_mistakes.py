@@ -40,6 +40,12 @@ ADDED = [
         lambda W_x, W_p: torch.linalg.solve(W_x, W_p) if _square(W_p) else W_p.mT,
     ),
     (
+        "other-undone",
+        "You undo W_p. In E W_x = W_p it is W_x that stands in the way: multiply W_p "
+        "by the inverse of W_x, from the right.",
+        lambda W_x, W_p: torch.linalg.inv(W_p) @ W_x if _square(W_p) else W_p.mT,
+    ),
+    (
         "inverse-transposed",
         "This is W_p times the inverse of W_xᵀ: leave the transpose out, or transpose "
         "W_x as well.",
@@ -71,10 +77,16 @@ def _shift(*, speeds=lambda s: s, signs=(-1, 1), halves=False):
 
 SHIFT = [
     (
+        "sign-lost",
+        "Forward is right, but backward moves forward, too. Does the sign of the shift "
+        "get lost on the way?",
+        lambda shift, d_model: _shift()(abs(shift), d_model),
+    ),
+    (
         "backward",
         "Your matrix moves the positions the other way: the minus stands at the wrong "
-        "sine. Positions are rows, so that a row of M says what one column of the "
-        "encoding becomes.",
+        "sine. Positions are rows, so column c of M says what the new column c is "
+        "made of.",
         _shift(signs=(1, -1)),
     ),
     (

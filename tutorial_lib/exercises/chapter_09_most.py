@@ -83,3 +83,26 @@ def _():
 )
 def _():
     return 4 / 27
+
+
+@most.misconception(
+    "two-back",
+    "That is the weight of the key two back, r² (1 - r), at the best slope. The "
+    "question asks for the key three back.",
+)
+def _():
+    return 9 / 64
+
+
+@most.misconception("rounded", "Nearly: give three digits or more, or the fraction.")
+def _():
+    return 0.11
+
+
+def _percent(value):
+    message = "Weights lie between 0 and 1: give a fraction and not a percentage."
+    most.misconception("percent", message)(lambda: value)
+
+
+for value in (10.5, 10.54, 10.547, 10.55, 2700 / 256):
+    _percent(value)

@@ -57,6 +57,10 @@ WRONG_ANSWERS = [
     ("9.4", 0.1481, "from-one"),
     ("9.4", 0.2877, "slope"),
     ("9.4", 1 / 7, "value"),
+    ("9.4", 9 / 64, "two-back"),
+    ("9.4", 0.11, "rounded"),
+    ("9.4", 10.5, "percent"),
+    ("9.4", 10.55, "percent"),
 ]
 
 MUTANTS = [
@@ -109,6 +113,13 @@ MUTANTS = [
         "W_p @ torch.linalg.inv(W_x) @ W_x",
         "not-undone",
     ),
+    (
+        "table_to_add",
+        "torch.linalg.solve(W_x, W_p, left=False)",
+        "torch.linalg.inv(W_p) @ W_x",
+        "other-undone",
+    ),
+    ("shift_matrix", "shift * freq", "abs(shift) * freq", "sign-lost"),
     ("shift_matrix", "] = -angles", "] = angles", "not-a-turn"),
     (
         "shift_matrix",
@@ -159,7 +170,8 @@ MUTANTS = [
         "rows-not-turned",
     ),
     ("rotary_grid", "by_column = rotary(by_column)", "pass", "columns-not-turned"),
-    ("rotary_grid", ".transpose(-3, -2)\n", "\n", "error"),
+    ("rotary_grid", ".transpose(-3, -2)\n", "\n", "not-back"),
+    ("rotary_grid", "x.shape[-1] // 2", "x.shape[-1]", "error"),
     (
         "rotary_grid",
         "by_row = rotary(by_row.transpose(-3, -2)).transpose(-3, -2)\n"
@@ -217,6 +229,17 @@ MUTANTS = [
         "    for t, word in",
         "at-once",
     ),
+    (
+        "read_word_by_word",
+        "    for t, word in",
+        "    for t in range(x.shape[1]):\n"
+        "        y = encoding(x[:, : t + 1])\n"
+        "        outputs.append(attention(y, y, y)[:, -1:])\n"
+        "    return torch.cat(outputs, dim=1)\n"
+        "    for t, word in",
+        "recomputed",
+    ),
+    ("read_word_by_word", "x.split(1, dim=1)", "x.unbind(dim=1)", "error"),
     (
         "read_word_by_word",
         "        seen.append(encoding(word, start=t))",
