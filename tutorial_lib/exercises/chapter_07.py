@@ -8,10 +8,22 @@ import math
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from .chapter_07_mistakes import BILL, BLIND, HEARD, SELF
-from .exercise import Exercise
+from .chapter_07_mistakes import BILL, BLIND, HEARD, HEARD_ERRORS, SELF, SELF_ERRORS
+from .exercise import Exercise, Wrong
 
 __all__ = ["bill", "blind", "heard", "layer"]
+
+
+def _call(probe, arguments, errors):
+    """Call the answer; where it raises an error that is known, say what it means."""
+    try:
+        return probe(*arguments)
+    except Wrong as wrong:
+        for part, code, message in errors:
+            if wrong.code == "error" and part in str(wrong):
+                raise Wrong(code, message) from None
+        raise
+
 
 layer = Exercise(
     "7.1",
@@ -64,7 +76,8 @@ def _tokens(d_k=3, d_v=5):
 
 @layer.step("the outputs are right")
 def _(probe):
-    probe.shape(probe(*_tokens()), batch=2, token=4, d_v=5)
+    outputs = _call(probe, _tokens(), SELF_ERRORS)
+    probe.shape(outputs, batch=2, token=4, d_v=5)
     probe.same()
 
 
@@ -80,6 +93,18 @@ def _(probe):
         [[1, 0, 0, 1], [1, 1, 0, 0], [0, 1, 1, 1], [0, 0, 0, 1]], dtype=torch.bool
     )
     probe(*_tokens(), mask)
+    probe.same()
+
+
+@layer.step("a token that may look at nothing reads 0")
+def _(probe):
+    mask = torch.ones(4, 4).tril(-1).bool()  # token 0 may look at nothing
+    read = probe(*_tokens(), mask)
+    message = (
+        "Where all scores are −∞, softmax divides 0 by 0. `masked_softmax` gives such "
+        "a token weights of 0 (chapter 4)."
+    )
+    probe.require(not (torch.is_tensor(read) and read.isnan().any()), "nan", message)
     probe.same()
 
 
@@ -129,7 +154,7 @@ def _(probe):
     probe.same()
 
 
-@blind.step("with a mask, in which row and column differ")
+@blind.step("with a mask that is not symmetric")
 def _(probe):
     mask = torch.tensor(
         [[1, 0, 0, 0], [1, 1, 0, 1], [0, 1, 1, 0], [0, 1, 0, 1]], dtype=torch.bool
@@ -189,7 +214,7 @@ def _chain(nodes):
 @heard.step("three layers, two and one on a directed chain")
 def _(probe):
     for layers in (3, 2, 1):
-        table = probe(_chain(6), layers)
+        table = _call(probe, (_chain(6), layers), HEARD_ERRORS)
         probe.shape(table, output=6, input=6)
         is_boolean = table.dtype == torch.bool
         message = (
@@ -256,14 +281,20 @@ _WHY = {
 }
 
 
-@bill.step("three prices")
-def _(probe):
-    for sizes in ((7, 5, 3, 2), (4, 6, 5, 1)):
-        prices = probe(*sizes)
-        named = isinstance(prices, dict) and set(prices) == set(_WHY)
-        message = f"Return a dictionary with three entries: {', '.join(_WHY)}."
-        probe.require(named, "parts", message)
-        right = probe.oracle()
-        for name, reason in _WHY.items():
-            message = f"{name}: {reason} A multiplication and an addition count as two."
-            probe.require(prices[name] == right[name], name, message)
+def _price(name):
+    """Return a step that looks at one entry."""
+
+    def step(probe):
+        for sizes in ((7, 5, 3, 2), (4, 6, 5, 1), (2, 4, 3, 3)):
+            prices = probe(*sizes)
+            named = isinstance(prices, dict) and set(prices) == set(_WHY)
+            message = f"Return a dictionary with three entries: {', '.join(_WHY)}."
+            probe.require(named, "parts", message)
+            message = f"{name}: {_WHY[name]} A multiplication and an addition are two."
+            probe.require(prices[name] == probe.oracle()[name], name, message)
+
+    return step
+
+
+for name in _WHY:
+    bill.step(name)(_price(name))

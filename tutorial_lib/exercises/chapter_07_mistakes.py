@@ -35,6 +35,11 @@ def _after(scores, mask):
     return weights if mask is None else weights * mask
 
 
+def _very_low(scores, mask):
+    hidden = scores if mask is None else scores.masked_fill(~mask, -1e9)
+    return hidden.softmax(dim=-1)
+
+
 SELF = [
     (
         "unscaled",
@@ -96,6 +101,26 @@ SELF = [
         "scores (chapter 4).",
         _attend(softmax=_after),
     ),
+    (
+        "reads-all",
+        "A token that may look at nothing reads the mean of all values here, as −1e9 "
+        "is the same score for all. `masked_softmax` gives it weights of 0.",
+        _attend(softmax=_very_low),
+    ),
+]
+
+_TURN = (
+    "For the scores turn the last two axes of K around: `K.mT`. `K.T` turns the batch "
+    "around, too."
+)
+SELF_ERRORS = [  # (part of the error, code, message)
+    (
+        "cannot be multiplied",
+        "matrix-side",
+        "The matrices multiply from the right, as they are: `x @ W_Q`. Only PyTorch's "
+        "`nn.Linear` keeps its matrix transposed.",
+    ),
+    *[(part, "transpose", _TURN) for part in ("batch2 tensor", "must match the size")],
 ]
 
 
@@ -137,6 +162,12 @@ BLIND = [
         "You divide each column by its sum. The weights of a query are a row: sum "
         "over `dim=-1`, and keep that axis (`keepdim=True`).",
         _by_columns,
+    ),
+    (
+        "zero-weights",
+        "You return 0. Scores of 0 are not weights of 0: softmax makes all weights of "
+        "a row alike, and they sum to 1.",
+        lambda x, W_V, mask=None: torch.zeros(*x.shape[:2], W_V.shape[1]),
     ),
 ]
 
@@ -191,20 +222,27 @@ HEARD = [
     ),
 ]
 
+_NUMBERS = (
+    "Booleans have no matrix product. Turn the tables into numbers with `.float()`, "
+    "multiply, and ask which entries are `> 0`."
+)
+HEARD_ERRORS = [("'Bool'", "boolean-product", _NUMBERS)]
+
 
 def _prices(
     *,
     attention=lambda n, d: 4 * n**2 * d,
     convolution=lambda n, d, k: 2 * k * n * d**2,
-    keys=lambda r: 2 * r + 1,
+    keys=lambda r, n: 2 * r + 1,
+    projections=lambda n, d: 0,
 ):
     """Return an answer in which one price is wrong."""
 
     def answer(n, d, k, r):
         return {
-            "self-attention": attention(n, d),
+            "self-attention": attention(n, d) + projections(n, d),
             "convolution": convolution(n, d, k),
-            "restricted attention": 4 * n * keys(r) * d,
+            "restricted attention": 4 * n * keys(r, n) * d,
         }
 
     return answer
@@ -240,12 +278,23 @@ BILL = [
     (
         "one-side",
         "Restricted attention sees r tokens on EITHER side, and itself: 2r + 1 keys.",
-        _prices(keys=lambda r: r + 1),
+        _prices(keys=lambda r, n: r + 1),
     ),
     (
         "without-itself",
         "Restricted attention: a token sees itself, too: 2r + 1 keys.",
-        _prices(keys=lambda r: 2 * r),
+        _prices(keys=lambda r, n: 2 * r),
+    ),
+    (
+        "projections",
+        "Self-attention: leave the projections out. The bill is for mixing alone.",
+        _prices(projections=lambda n, d: 6 * n * d**2),
+    ),
+    (
+        "edges",
+        "Restricted attention: here a token at the edge computes 2r + 1 scores, too, "
+        "and masks those that fall outside. So there is no `min`.",
+        _prices(keys=lambda r, n: min(n, 2 * r + 1)),
     ),
 ]
-BILL.append(("one-side", BILL[5][1], _prices(keys=lambda r: r)))
+BILL.append(("one-side", BILL[5][1], _prices(keys=lambda r, n: r)))
