@@ -1,13 +1,14 @@
 """Checks for chapter 8: many looks at once.
 
-The definitions here are slow loops; this module does not know the vectorised ones.
+The definitions here are slow loops; this module does not know the vectorized ones.
 """
 
 import torch
 from torch import nn
 
-from .chapter_08_mistakes import HEADS, LAYER, PRUNE, SPLIT, TERMS
-from .exercise import Exercise, Wrong
+from .chapter_08_layer import several
+from .chapter_08_mistakes import HEADS, PRUNE, SPLIT, TERMS
+from .exercise import Exercise
 
 __all__ = ["layer", "pruning", "several", "splitting", "terms"]
 
@@ -51,102 +52,6 @@ def _(probe):
 def _(probe):
     probe(torch.randn(6, 2, 4).transpose(0, 1), 2)
     probe.same()
-
-
-several = Exercise(
-    "8.2",
-    "Six bugs",
-    name="SeveralHeads",
-    returns="batch query d_model",
-    hints=[
-        "`d_k = d_model // heads` in `__init__`, but each of the four layers is "
-        "`nn.Linear(d_model, d_model)`: it serves all heads at once.",
-        "After the projections split Q, K and V into (batch, head, token, d_k). Then "
-        "the scores have a head axis, and `mask.unsqueeze(1)` is right.",
-        "`masked_fill` fills where its mask is True: give it `~mask`. Each query "
-        "shares its weight among the keys: softmax over the last axis.",
-        "Join the heads before W_O: `rearrange(context, "
-        '"batch head token d_k -> batch token (head d_k)")`.',
-    ],
-)
-
-
-@several.spec
-class SeveralHeads(nn.Module):
-    """Compute one head, one query at a time; hidden keys are left out."""
-
-    def __init__(self, d_model, heads):
-        super().__init__()
-        self.heads = heads
-        for name in ("W_Q", "W_K", "W_V", "W_O"):
-            setattr(self, name, nn.Linear(d_model, d_model))
-
-    def forward(self, queries, keys, values, mask=None):
-        """Go through sentences, heads and queries."""
-        Q, K, V = self.W_Q(queries), self.W_K(keys), self.W_V(values)
-        d_k, joined = Q.shape[-1] // self.heads, torch.zeros_like(Q)
-        for b in range(len(Q)):
-            for start in range(0, Q.shape[-1], d_k):
-                own = slice(start, start + d_k)
-                for i, query in enumerate(Q[b, :, own]):
-                    seen = slice(None) if mask is None else mask[b, i]
-                    scores = (K[b, seen, own] * query).sum(dim=1) / d_k**0.5
-                    shares = scores.softmax(dim=0)[:, None]
-                    joined[b, i, own] = (shares * V[b, seen, own]).sum(dim=0)
-        return self.W_O(joined)
-
-
-for code, message, answer in LAYER:
-    several.misconception(code, message)(answer(SeveralHeads))
-
-
-def _triple(queries=4, keys=5):
-    return [torch.randn(2, count, 12) for count in (queries, keys, keys)]
-
-
-def _masked(probe, mask):
-    """Read with a mask; where that fails for want of a head axis, say so."""
-    try:
-        probe(*_triple(), mask)
-    except Wrong as wrong:
-        if wrong.code == "error" and "size of tensor" in str(wrong):
-            message = (
-                "The mask is (batch, query, key), but the scores have a head axis: "
-                "give it one, too, `mask.unsqueeze(1)`."
-            )
-            raise Wrong("mask-axis", message) from None
-        raise
-    probe.same()
-
-
-@several.step("three heads read what they should")
-def _(probe):
-    probe.build(12, 3)
-    outputs = probe(*_triple())
-    probe.shape(outputs, batch=2, query=4, d_model=12)
-    probe.same()
-
-
-@several.step("a mask holds for every head")
-def _(probe):
-    probe.build(12, 3)
-    mask = torch.rand(2, 4, 5) < 0.6
-    mask[..., 0] = True  # every query may look at something
-    _masked(probe, mask)
-
-
-@several.step("as many sentences as heads, each with its own mask")
-def _(probe):
-    probe.build(12, 2)
-    mask = torch.arange(5) < torch.tensor([5, 2])[:, None, None]
-    _masked(probe, mask.expand(2, 4, 5))
-
-
-@several.step("gradients reach all four layers")
-def _(probe):
-    module = probe.build(12, 3)
-    probe(*_triple())
-    probe.gradients(*(p for name, p in module.named_parameters() if name != "W_K.bias"))
 
 
 terms = Exercise(
@@ -243,6 +148,7 @@ def _keeps(heads, loss, worth, pairs=()):
         kept = probe(_table(worth, pairs), heads, loss)
         is_list = isinstance(kept, (list, tuple, set))
         probe.require(is_list, "type", "Return the list of the heads that are kept.")
+        probe.require(kept, "empty", "Keep at least one head.")
         probe.same(sorted(probe.oracle()), output=sorted(kept))
 
     return step
@@ -263,6 +169,16 @@ for _label, *_case in [
         0.05,
         [0.04, 0.5, 0.03, 0.01, 0.012, 0.005],
         [(3, 4, 0.5)],
+    ),
+    # All sums of these are exact, so that two scores can be equal.
+    ("a head may cost exactly as much as may be lost", 3, 0.0, [0.5, 0.0, 0.25]),
+    ("the limit is a difference, not a ratio", 3, 0.05, [0.9, 0.06, 1.0]),
+    (
+        "one head after the other goes, whatever other sets would do",
+        3,
+        0.1,
+        [0.0, 0.02, 0.03],
+        [(0, 1, 0.4), (0, 2, 0.4)],
     ),
     ("several heads may go", 5, 0.05, [0.01, 0.5, 0.02, 0.004, 0.4]),
     ("one head is kept, whatever it is worth", 3, 2.0, [0.1, 0.3, 0.2]),

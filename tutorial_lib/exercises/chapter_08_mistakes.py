@@ -3,6 +3,8 @@
 This module does not know the right answers.
 """
 
+from itertools import combinations
+
 from einops import rearrange
 
 SPLIT = [
@@ -32,97 +34,6 @@ SPLIT = [
         "Every head has all columns of a token. It gets d_model / h of them, its own.",
         lambda x, heads: x.unsqueeze(1).expand(-1, heads, -1, -1),
     ),
-]
-
-
-def _layer(
-    *,
-    heads=None,
-    split="batch token (head d_k) -> batch head token d_k",
-    scale=lambda Q: Q.shape[-1] ** 0.5,
-    hide=lambda mask: ~mask,
-    axis=-1,
-    join=lambda context: rearrange(
-        context, "batch head token d_k -> batch token (head d_k)"
-    ),
-    project=True,
-):
-    """Return a function that makes a mistaken class of the right one."""
-
-    def forward(self, queries, keys, values, mask=None):
-        count = heads or self.heads
-        layers = (self.W_Q, queries), (self.W_K, keys), (self.W_V, values)
-        Q, K, V = (rearrange(W(each), split, head=count) for W, each in layers)
-        scores = Q @ K.transpose(-2, -1) / scale(Q)
-        if mask is not None and hide is not None:
-            scores = scores.masked_fill(hide(mask.unsqueeze(1)), -1e9)
-        context = join(scores.softmax(dim=axis) @ V)
-        return self.W_O(context) if project else context
-
-    return lambda right: type("Mistaken", (right,), {"forward": forward})
-
-
-_INVERTED = (
-    "Your mask is inverted: True means that a query may look. `masked_fill` wants the "
-    "places to hide, ~mask; `masked_softmax` takes the mask as it is."
-)
-
-LAYER = [
-    (
-        "one-head",
-        "That is one head with d_model numbers: `heads` is not used. Split Q, K and V "
-        "after the projections.",
-        _layer(heads=1),
-    ),
-    (
-        "wrong-axis",
-        "The softmax runs over the queries. Each query shares out its attention over "
-        "the keys: the last axis.",
-        _layer(axis=-2),
-    ),
-    (
-        "scaled-by-model",
-        "You divide by the root of d_model. The products of a head are sums over its "
-        "own d_k numbers: take the root of d_k.",
-        _layer(scale=lambda Q: (Q.shape[1] * Q.shape[-1]) ** 0.5),
-    ),
-    (
-        "scaled-by-size",
-        "You divide by d_k itself: by its root, `d_k ** 0.5`.",
-        _layer(scale=lambda Q: Q.shape[-1]),
-    ),
-    (
-        "unscaled",
-        "The scores are not divided by the root of d_k.",
-        _layer(scale=lambda Q: 1),
-    ),
-    (
-        "every-third",
-        "The columns of a head do not stand side by side: with `(d_k head)` the head "
-        "runs fastest. W_O expects `(head d_k)`.",
-        _layer(
-            split="batch token (d_k head) -> batch head token d_k",
-        ),
-    ),
-    (
-        "joined-by-view",
-        "The heads are joined by a view alone, which mixes up tokens and heads: "
-        "exchange the head and token axes first.",
-        _layer(join=lambda context: context.reshape(*context.shape[::2], -1)),
-    ),
-    (
-        "joined-in-order",
-        "You join by `(d_k head)`: W_O expects all numbers of head 0 first, then those "
-        "of head 1: `(head d_k)`.",
-        _layer(
-            join=lambda context: rearrange(
-                context, "batch head token d_k -> batch token (d_k head)"
-            )
-        ),
-    ),
-    ("mask-inverted", _INVERTED, _layer(hide=lambda mask: mask)),
-    ("unmasked", "The mask is not used.", _layer(hide=None)),
-    ("no-W_O", "The joined heads have still to go through W_O.", _layer(project=False)),
 ]
 
 
@@ -156,6 +67,16 @@ TERMS = [
         ),
     ),
     (
+        "summed",
+        "You return the whole sum; keep one term for each head.",
+        lambda context, W_O: _terms(context, W_O.weight.T).sum(dim=1),
+    ),
+    (
+        "summed",
+        "You return the whole sum, and the bias with it; keep one term for each head.",
+        lambda context, W_O: W_O(context.transpose(1, 2).flatten(2)),
+    ),
+    (
         "equal-shares",
         "You share the output equally among the heads. Each adds what W_O makes of its "
         "own numbers.",
@@ -169,16 +90,16 @@ TERMS = [
 ]
 
 
-def _greedy(*, pick=max, since="all", stop=False):
+def _greedy(*, pick=max, since="all", stop=False, more=False, relative=False):
     """Return an answer that takes heads out one by one, with one thing changed."""
 
     def answer(score, heads, loss):
         kept = list(range(heads))
-        enough = score(kept) - loss
+        enough = score(kept) * (1 - loss) if relative else score(kept) - loss
         while len(kept) > 1:
             candidates = [[j for j in kept if j != i] for i in kept]
             best = pick(candidates, key=score)
-            if score(best) < enough:
+            if score(best) < enough or (more and score(best) == enough):
                 break
             enough = enough if since == "all" else score(best) - loss
             kept = best
@@ -210,6 +131,30 @@ def _ranked(score, heads, loss):
     return kept
 
 
+def _weakest_alone(score, heads, loss):
+    """Take out the head that has the lowest score when it is alone."""
+    kept = list(range(heads))
+    enough = score(kept) - loss
+    while len(kept) > 1:
+        weakest = min(kept, key=lambda i: score([i]))
+        fewer = [j for j in kept if j != weakest]
+        if score(fewer) < enough:
+            break
+        kept = fewer
+    return kept
+
+
+def _smallest_set(score, heads, loss):
+    """Try every set of heads; of the smallest that do, return the best."""
+    everybody = list(range(heads))
+    enough = score(everybody) - loss
+    for size in range(1, heads + 1):
+        sets = [list(chosen) for chosen in combinations(everybody, size)]
+        if score(max(sets, key=score)) >= enough:
+            return max(sets, key=score)
+    return everybody
+
+
 def _too_far(score, heads, loss):
     """Take a head out first, and look at the score afterwards."""
     kept = list(range(heads))
@@ -225,6 +170,30 @@ def _removed(score, heads, loss):
 
 
 PRUNE = [
+    (
+        "more-than-within",
+        "You stop at a score that is just good enough. A loss of exactly `loss` is "
+        "still within the limit: stop only below it.",
+        _greedy(more=True),
+    ),
+    (
+        "relative",
+        "You take `loss` as a share of the score of all heads. It is a difference: "
+        "`score(all) - loss`.",
+        _greedy(relative=True),
+    ),
+    (
+        "smallest-set",
+        "You look for the smallest set of heads that will do. The exercise takes out "
+        "one head after the other, always the one whose loss hurts least.",
+        _smallest_set,
+    ),
+    (
+        "weakest-alone",
+        "You take out the head that has the lowest score alone. Another may do the "
+        "same work: take out the one without which the others have the highest score.",
+        _weakest_alone,
+    ),
     (
         "at-once",
         "You take out every head that can be spared by itself, all at once. Two heads "

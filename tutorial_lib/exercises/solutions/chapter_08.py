@@ -14,7 +14,9 @@ class SeveralHeads(nn.Module):
 
     def __init__(self, d_model, heads):
         super().__init__()
+        # 1. and 2. Nobody has set d_k and probability, and neither is needed.
         self.heads = heads
+        # 3. The layers serve all heads at once, so they lead to d_model numbers.
         self.W_Q = nn.Linear(d_model, d_model)
         self.W_K = nn.Linear(d_model, d_model)
         self.W_V = nn.Linear(d_model, d_model)
@@ -22,17 +24,19 @@ class SeveralHeads(nn.Module):
 
     def forward(self, queries, keys, values, mask=None):
         """Read (batch, query, d_model); a mask holds for every head."""
+        # 4. Nothing cuts the heads apart. With an axis for them the unsqueeze is right.
         split = "batch token (head d_k) -> batch head token d_k"
         Q = rearrange(self.W_Q(queries), split, head=self.heads)
         K = rearrange(self.W_K(keys), split, head=self.heads)
         V = rearrange(self.W_V(values), split, head=self.heads)
         scores = Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5
-        if mask is not None:
+        if mask is not None:  # 5. masked_fill fills where it is True: it takes ~mask
             scores = scores.masked_fill(~mask.unsqueeze(1), -1e9)
+        # 6. A query shares out its weight over the keys, which are the last axis.
         context = scores.softmax(dim=-1) @ V  # (batch, head, query, d_k)
-        return self.W_O(
-            rearrange(context, "batch head token d_k -> batch token (head d_k)")
-        )
+        # 7. Nothing joins the heads before W_O.
+        join = "batch head token d_k -> batch token (head d_k)"
+        return self.W_O(rearrange(context, join))
 
 
 def head_terms(context, W_O):
@@ -71,7 +75,20 @@ WRONG_ANSWERS = [
 ]
 
 _SPLIT = 'rearrange(x, "batch token (head d_k) -> batch head token d_k", head=heads)'
-_JOIN = "batch head token d_k -> batch token (head d_k)"
+_FOURTH = "        # 4. Nothing cuts"
+
+
+def _instead(cut, join):
+    """Return code that cuts x and joins the context in another way, and returns."""
+    return f"""
+        layers = (self.W_Q, queries), (self.W_K, keys), (self.W_V, values)
+        Q, K, V = ({cut} for x in (W(tokens) for W, tokens in layers))
+        context = (Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5).softmax(dim=-1) @ V
+        return self.W_O({join})
+{_FOURTH}"""
+
+
+_VIEW = "x.reshape(len(x), self.heads, x.shape[1], -1)"
 MUTANTS = [
     (
         "split_heads",
@@ -81,12 +98,7 @@ MUTANTS = [
     ),
     ("split_heads", _SPLIT, "x.view(x.shape[0], heads, x.shape[1], -1)", "view-alone"),
     ("split_heads", "(head d_k)", "(d_k head)", "every-third"),
-    (
-        "split_heads",
-        "batch head token d_k",
-        "batch token head d_k",
-        "not-exchanged",
-    ),
+    ("split_heads", "batch head token d_k", "batch token head d_k", "not-exchanged"),
     ("split_heads", _SPLIT, "x.unsqueeze(1).expand(-1, heads, -1, -1)", "copied"),
     ("SeveralHeads", "self.heads = heads", "self.heads = 1", "one-head"),
     ("SeveralHeads", "softmax(dim=-1)", "softmax(dim=-2)", "wrong-axis"),
@@ -106,7 +118,7 @@ MUTANTS = [
     ),
     (
         "SeveralHeads",
-        f'rearrange(context, "{_JOIN}")',
+        "rearrange(context, join)",
         "context.reshape(*queries.shape)",
         "joined-by-view",
     ),
@@ -116,9 +128,52 @@ MUTANTS = [
         "-> batch token (d_k head)",
         "joined-in-order",
     ),
-    ("SeveralHeads", "~mask", "mask", "mask-inverted"),
+    (
+        "SeveralHeads",
+        _FOURTH,
+        _instead(
+            "x.unflatten(-1, (-1, self.heads)).movedim(-1, 1)",
+            "context.movedim(1, -1).flatten(2)",
+        ),
+        "every-third",
+    ),
+    (
+        "SeveralHeads",
+        _FOURTH,
+        _instead(_VIEW, "context.transpose(1, 2).flatten(2)"),
+        "view-alone",
+    ),
+    (
+        "SeveralHeads",
+        _FOURTH,
+        _instead(_VIEW, "context.reshape(*queries.shape)"),
+        "view-alone",
+    ),
+    ("SeveralHeads", "self.W_K(keys)", "self.W_K(queries)", "keys-from-queries"),
+    (
+        "SeveralHeads",
+        _FOURTH,
+        "        keys = values = queries\n" + _FOURTH,
+        "keys-from-queries",
+    ),
+    ("SeveralHeads", "self.W_V(values)", "self.W_V(keys)", "values-from-keys"),
+    (
+        "SeveralHeads",
+        "        context = scores.softmax(dim=-1)",
+        "        shown = 1 if mask is None else mask.unsqueeze(1)\n"
+        "        scores = Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5\n"
+        "        context = (scores.softmax(dim=-1) * shown)",
+        "mask-after-softmax",
+    ),
+    (
+        "SeveralHeads",
+        "scores.softmax(dim=-1) @",
+        "nn.functional.dropout(scores.softmax(dim=-1), 0.5, self.training) @",
+        "dropout",
+    ),
+    ("SeveralHeads", "~mask.uns", "mask.uns", "mask-inverted"),
     ("SeveralHeads", "mask is not None", "False", "unmasked"),
-    ("SeveralHeads", "self.W_O(\n", "(\n", "no-W_O"),
+    ("SeveralHeads", "self.W_O(rearr", "(rearr", "no-W_O"),
     ("SeveralHeads", "~mask.unsqueeze(1)", "~mask", "mask-axis"),
     ("SeveralHeads", "self.W_O = nn.Linear(d_model, d_model)", "pass", "parameters"),
     (
@@ -147,12 +202,14 @@ MUTANTS = [
         "(context @ rows).mean(1, keepdim=True).expand(-1, heads, -1, -1)",
         "equal-shares",
     ),
+    ("head_terms", "context @ rows", "(context @ rows).sum(dim=1)", "summed"),
     (
         "head_terms",
         "context @ rows",
-        "(context @ rows).sum(dim=1)",
-        "shape",
+        "W_O(context.transpose(1, 2).flatten(2))",
+        "summed",
     ),
+    ("head_terms", "return context @ rows", "return (context @ rows)[:, 0]", "shape"),
     ("prune", "max(", "min(", "most-important"),
     (
         "prune",
@@ -192,6 +249,26 @@ MUTANTS = [
         "ranked-once",
     ),
     ("prune", "return kept", "return len(kept)", "type"),
+    ("prune", "len(kept) > 1", "kept", "empty"),
+    ("prune", "score(best) < enough", "score(best) <= enough", "more-than-within"),
+    ("prune", "score(kept) - loss", "score(kept) * (1 - loss)", "relative"),
+    (
+        "prune",
+        "max(candidates, key=score)",
+        "min(candidates, key=lambda rest: score([i for i in kept if i not in rest]))",
+        "weakest-alone",
+    ),
+    (
+        "prune",
+        "    while len(kept) > 1:\n",
+        "    from itertools import combinations\n"
+        "    for size in range(1, heads + 1):\n"
+        "        best = max(combinations(kept, size), key=score)\n"
+        "        if score(best) >= enough:\n"
+        "            return list(best)\n"
+        "    while len(kept) > 1:\n",
+        "smallest-set",
+    ),
 ]
 
 ACCEPT = [
