@@ -1,0 +1,258 @@
+"""Checks for chapter 11: the Transformer.
+
+The definitions here are slow loops, or build the model and count.
+"""
+
+import torch
+from torch import nn
+
+from tutorial_lib.attention import MultiHeadAttention
+from tutorial_lib.position import SinusoidalEncoding
+from tutorial_lib.transformer import Decoder, Encoder, Transformer
+
+from .chapter_11_mistakes import COUNTS, DECODERS, LOSSES, MASKS
+from .exercise import Exercise, Wrong
+
+__all__ = ["counting", "masking", "mending", "smoothing"]
+
+masking = Exercise(
+    "11.1",
+    "What a target word may look at",
+    name="word_mask",
+    returns="batch query key",
+    hints=[
+        "Two conditions, one for each pair of places and one for each key of each "
+        "sentence: both must hold.",
+        "`causal_mask(tokens)` is (query, key); `words != padding` is (batch, key). "
+        "Which axis does the second one lack?",
+        "`causal_mask(words.shape[1]) & (words != padding)[:, None, :]`.",
+    ],
+)
+
+
+@masking.spec
+def word_mask(words, padding):
+    """Ask for each pair of places whether the one may look at the other."""
+    batch, tokens = words.shape
+    mask = torch.zeros(batch, tokens, tokens, dtype=torch.bool)
+    for b in range(batch):
+        for i in range(tokens):
+            for j in range(i + 1):
+                mask[b, i, j] = words[b, j].item() != padding
+    return mask
+
+
+for code, message, answer in MASKS:
+    masking.misconception(code, message)(answer)
+
+
+def _expect_mask(probe, words, padding):
+    mask = probe(words, padding)
+    if torch.is_tensor(mask) and mask.dtype != torch.bool:
+        kind = str(mask.dtype).removeprefix("torch.")
+        sentence = f"A mask is boolean, True = may look; yours is {kind}."
+        probe.fail("type", sentence)
+    probe.same()
+
+
+@masking.step("three sentences of different lengths")
+def _(probe):
+    _expect_mask(probe, torch.tensor([[2, 5, 6, 7], [2, 5, 0, 0], [0, 0, 2, 5]]), 0)
+
+
+@masking.step("another number for the padding")
+def _(probe):
+    _expect_mask(probe, torch.tensor([[0, 4, 3], [0, 9, 9]]), 9)
+
+
+smoothing = Exercise(
+    "11.2",
+    "The smoothed loss",
+    name="smoothed_losses",
+    returns="token",
+    hints=[
+        "`logits.log_softmax(dim=-1)` are the log-probabilities (token, vocab). The "
+        "smoothed loss weighs all of them, not only that of the truth.",
+        "It is the sum of two: 1 − smoothing times the loss of the true word, and "
+        "smoothing times the mean loss of all words.",
+        "`log_p.gather(1, targets[:, None]).squeeze(1)` are those of the true words.",
+    ],
+)
+
+
+@smoothing.spec
+def smoothed_losses(logits, targets, smoothing):
+    """Write out the target distribution of each word, and sum over the vocabulary."""
+    losses = []
+    for row, truth in zip(logits, targets.tolist(), strict=True):
+        log_p, total = row - row.logsumexp(dim=0), 0.0
+        for word in range(len(row)):
+            share = smoothing / len(row) + (1 - smoothing) * (word == truth)
+            total = total - share * log_p[word]
+        losses.append(total)
+    return torch.stack(losses)
+
+
+for code, message, answer in LOSSES:
+    smoothing.misconception(code, message)(answer)
+
+
+@smoothing.step("every word has its loss")
+def _(probe):
+    losses = probe(2 * torch.randn(4, 6), torch.tensor([1, 0, 5, 1]), 0.1)
+    probe.shape(losses, token=4)
+    probe.same()
+
+
+@smoothing.step("without smoothing it is the cross-entropy")
+def _(probe):
+    probe(torch.randn(3, 5), torch.tensor([4, 4, 0]), 0.0)
+    probe.same()
+
+
+@smoothing.step("large logits do no harm, and gradients flow")
+def _(probe):
+    logits = (300 * torch.randn(2, 4)).requires_grad_()
+    probe(logits, torch.tensor([3, 1]), 0.2)
+    probe.same()
+    probe.gradients(logits)
+
+
+mending = Exercise(
+    "11.3",
+    "Two bugs that training does not see",
+    name="MendedDecoder",
+    returns={"logits": "batch token vocab", "tokens": "batch token d_model"},
+    hints=[
+        "Call the hurried decoder in evaluation mode with a whole sentence, and change "
+        "its last word. Which logits move?",
+        "Then feed it word by word. At which position does each word think it stands? "
+        "`before` tells how many words there were.",
+        "`written = 0 if before is None else before.shape[1]` is where the first new "
+        "word stands, and which rows of `causal_mask(keys.shape[1])` belong to it.",
+        "The mask of the new words is `causal_mask(keys.shape[1])[written:]`, in "
+        "training and in evaluation.",
+    ],
+)
+
+
+@mending.spec
+class MendedDecoder(nn.Module):
+    """Go through the new words one by one; each sees what stands up to it."""
+
+    def __init__(self, vocab, d_model, max_tokens):
+        super().__init__()
+        self.words = nn.Embedding(vocab, d_model)
+        self.position = SinusoidalEncoding(d_model, max_tokens)
+        self.attention = MultiHeadAttention(d_model, 2)
+        self.vocab = nn.Linear(d_model, vocab)
+
+    def forward(self, words, before=None):
+        """Add each word at its place, and let it look at all that there is."""
+        seen = [] if before is None else list(before.split(1, dim=1))
+        logits = []
+        for word in words.split(1, dim=1):
+            x = self.words(word) + self.position.table[len(seen)]
+            seen.append(x)
+            keys = torch.cat(seen, dim=1)
+            logits.append(self.vocab(x + self.attention(x, keys, keys)))
+        return torch.cat(logits, dim=1), torch.cat(seen, dim=1)
+
+
+for code, message, answer in DECODERS:
+    mending.misconception(code, message)(answer(MendedDecoder))
+
+
+def _sentence(tokens=6):
+    return torch.randint(0, 9, (2, tokens))
+
+
+@mending.step("in evaluation, a whole sentence at once")
+def _(probe):
+    probe.build(9, 8, 16)
+    probe(_sentence())
+    probe.same()
+
+
+@mending.step("in training as well")
+def _(probe):
+    probe.build(9, 8, 16).train()
+    probe(_sentence())
+    probe.same()
+
+
+@mending.step("word by word")
+def _(probe):
+    probe.build(9, 8, 16)
+    words, seen = _sentence(4), None
+    for word in words.split(1, dim=1):
+        _, seen = probe(word, seen)
+        probe.same()
+
+
+@mending.step("two words after three")
+def _(probe):
+    probe.build(9, 8, 16)
+    words = _sentence(5)
+    _, seen = probe(words[:, :3])
+    try:
+        probe(words[:, 3:], seen)
+    except Wrong as wrong:
+        if wrong.code == "error" and "mask" in str(wrong):
+            message = (
+                "Two words came after three others, and your mask does not fit. It "
+                "needs a row for each new word, and a column for each of all five: "
+                "the last rows of causal_mask(5)."
+            )
+            raise Wrong("mask-corner", message) from None
+        raise
+    probe.same()
+
+
+counting = Exercise(
+    "11.4",
+    "How many parameters?",
+    name="count_parameters",
+    hints=[
+        "A linear layer from a to b numbers has a·b + b parameters, attention has four "
+        "from d_model to d_model, a norm has 2·d_model. Sinusoids have none.",
+        "An encoder block has one attention, one feed-forward network and two norms; a "
+        "decoder block has two attentions, one network and three norms.",
+        "The tables have source_vocab·d_model and target_vocab·d_model. Tied, the "
+        "output layer adds only its target_vocab biases.",
+    ],
+)
+
+
+@counting.spec
+def count_parameters(source_vocab, target_vocab, d_model, d_ff, blocks):
+    """Build the model, without memory for its numbers, and count."""
+    sizes = d_model, 1, d_ff, blocks
+    with torch.device("meta"):
+        options = {"max_tokens": 8, "norm_first": False}
+        encoder = Encoder(source_vocab, *sizes, **options)
+        decoder = Decoder(target_vocab, *sizes, **options)
+        model = Transformer(encoder, decoder, tied=True)
+    return sum(weight.numel() for weight in model.parameters())
+
+
+for code, message, answer in COUNTS:
+    counting.misconception(code, message)(answer)
+
+
+@counting.step("one block of each kind")
+def _(probe):
+    probe(7, 11, 8, 20, 1)
+    probe.same()
+
+
+@counting.step("several blocks")
+def _(probe):
+    probe(103, 172, 64, 128, 2)
+    probe.same()
+
+
+@counting.step("the sizes of the paper")
+def _(probe):
+    probe(37_000, 37_000, 512, 2048, 6)
+    probe.same()

@@ -1,0 +1,173 @@
+"""Solutions of chapter 11, and edits of them that must be caught or must pass."""
+
+import torch
+from torch import nn
+
+from tutorial_lib.attention import MultiHeadAttention
+from tutorial_lib.masks import causal_mask
+from tutorial_lib.position import SinusoidalEncoding
+
+
+def word_mask(words, padding):
+    """Hide the future and the padding: a mask (batch, query, key)."""
+    spoken = words != padding  # (batch, key)
+    return causal_mask(words.shape[1]) & spoken[:, None, :]
+
+
+def smoothed_losses(logits, targets, smoothing):
+    """Return the smoothed cross-entropy of each word: (token,), in nats."""
+    log_p = logits.log_softmax(dim=-1)  # (token, vocab)
+    true = -log_p.gather(1, targets[:, None]).squeeze(1)  # (token,)
+    return (1 - smoothing) * true - smoothing * log_p.mean(dim=-1)
+
+
+class MendedDecoder(nn.Module):
+    """A decoder that is the same in training, in evaluation and word by word."""
+
+    def __init__(self, vocab, d_model, max_tokens):
+        super().__init__()
+        self.words = nn.Embedding(vocab, d_model)
+        self.position = SinusoidalEncoding(d_model, max_tokens)
+        self.attention = MultiHeadAttention(d_model, 2)
+        self.vocab = nn.Linear(d_model, vocab)
+
+    def forward(self, words, before=None):
+        """Return the logits after each word, and all tokens so far."""
+        written = 0 if before is None else before.shape[1]
+        x = self.position(self.words(words), start=written)
+        keys = x if before is None else torch.cat((before, x), dim=1)
+        mask = causal_mask(keys.shape[1])[written:]  # (query, key)
+        return self.vocab(x + self.attention(x, keys, keys, mask)), keys
+
+
+def count_parameters(source_vocab, target_vocab, d_model, d_ff, blocks):
+    """Count the parameters of a tied Transformer with post-norm."""
+    attention = 4 * (d_model**2 + d_model)
+    network = 2 * d_model * d_ff + d_ff + d_model
+    norm = 2 * d_model
+    encoder_block = attention + network + 2 * norm
+    decoder_block = 2 * attention + network + 3 * norm
+    tables = (source_vocab + target_vocab) * d_model + target_vocab
+    return tables + blocks * (encoder_block + decoder_block)
+
+
+ANSWERS = {}
+WRONG_ANSWERS = []
+
+_BOTH = "causal_mask(words.shape[1]) & spoken[:, None, :]"
+_CAUSAL = "causal_mask(words.shape[1])"
+_TRUE = "(1 - smoothing) * true"
+_MEAN = "- smoothing * log_p.mean(dim=-1)"
+_MASK = "causal_mask(keys.shape[1])[written:]"
+MUTANTS = [
+    ("word_mask", _BOTH, f"~({_BOTH})", "inverted"),
+    (
+        "word_mask",
+        " & spoken[:, None, :]",
+        ".expand(len(words), -1, -1)",
+        "no-padding",
+    ),
+    (
+        "word_mask",
+        _BOTH,
+        "spoken[:, None, :].expand(-1, words.shape[1], -1)",
+        "no-causal",
+    ),
+    ("word_mask", ") & spoken", ") | spoken", "or"),
+    ("word_mask", _CAUSAL, f"{_CAUSAL}.tril(-1)", "itself-hidden"),
+    ("word_mask", _CAUSAL, f"{_CAUSAL}.mT", "future-only"),
+    ("word_mask", "spoken[:, None, :]", "spoken[:, :, None]", "queries-hidden"),
+    (
+        "word_mask",
+        "spoken[:, None, :]",
+        "spoken[:, None, :] & spoken[:, :, None]",
+        "rows-too",
+    ),
+    ("word_mask", _BOTH, f"({_BOTH}).float()", "type"),
+    ("word_mask", "words != padding", "words != 0", "value"),
+    ("smoothed_losses", f"{_TRUE} {_MEAN}", "true", "not-smoothed"),
+    (
+        "smoothed_losses",
+        _MEAN,
+        "- smoothing * (log_p.sum(dim=-1) + true) / (log_p.shape[1] - 1)",
+        "among-others",
+    ),
+    ("smoothed_losses", _TRUE, "true", "truth-keeps-all"),
+    ("smoothed_losses", "mean(dim=-1)", "sum(dim=-1)", "sum-for-mean"),
+    (
+        "smoothed_losses",
+        f"{_TRUE} {_MEAN}",
+        "smoothing * true - (1 - smoothing) * log_p.mean(dim=-1)",
+        "swapped",
+    ),
+    (
+        "smoothed_losses",
+        f"{_TRUE} {_MEAN}",
+        "smoothing * log_p.mean(dim=-1) - (1 - smoothing) * true",
+        "sign",
+    ),
+    ("smoothed_losses", "logits.log_softmax(dim=-1)", "logits", "logits"),
+    (
+        "smoothed_losses",
+        f"{_TRUE} {_MEAN}",
+        f"({_TRUE} {_MEAN}).mean()",
+        "averaged",
+    ),
+    (
+        "smoothed_losses",
+        "logits.log_softmax(dim=-1)",
+        "logits.softmax(dim=-1).log()",
+        "value",
+    ),
+    ("MendedDecoder", _MASK, f"{_MASK} if self.training else None", "sees-future"),
+    ("MendedDecoder", _MASK, "None", "sees-future"),
+    ("MendedDecoder", ", start=written", "", "position"),
+    ("MendedDecoder", "[written:]", "[: words.shape[1]]", "first-rows"),
+    ("MendedDecoder", _MASK, "causal_mask(words.shape[1])", "mask-corner"),
+    (
+        "MendedDecoder",
+        "self.attention(x, keys, keys, mask)",
+        "self.attention(x, x, x, mask[:, written:])",
+        "forgets",
+    ),
+    (
+        "count_parameters",
+        "2 * attention + network + 3",
+        "attention + network + 3",
+        "one-attention",
+    ),
+    (
+        "count_parameters",
+        "(source_vocab + target_vocab)",
+        "(source_vocab + 2 * target_vocab)",
+        "not-tied",
+    ),
+    ("count_parameters", " * d_model + target_vocab", " * d_model", "no-output-bias"),
+    (
+        "count_parameters",
+        "4 * (d_model**2 + d_model)\n    network = 2 * d_model * d_ff + d_ff + d_model",
+        "4 * d_model**2\n    network = 2 * d_model * d_ff",
+        "no-biases",
+    ),
+    ("count_parameters", "norm = 2 * d_model", "norm = 0", "no-norms"),
+    ("count_parameters", "3 * norm", "2 * norm", "two-norms"),
+    (
+        "count_parameters",
+        "(encoder_block + decoder_block)",
+        "encoder_block",
+        "no-decoder",
+    ),
+]
+
+ACCEPT = [
+    ("word_mask", _CAUSAL, "torch.ones(words.shape[1], words.shape[1]).tril().bool()"),
+    ("word_mask", "spoken[:, None, :]", "spoken.unsqueeze(1)"),
+    (
+        "smoothed_losses",
+        f"{_TRUE} {_MEAN}",
+        "nn.functional.cross_entropy("
+        "logits, targets, label_smoothing=smoothing, reduction='none')",
+    ),
+    ("MendedDecoder", _MASK, "causal_mask(keys.shape[1])[-words.shape[1] :]"),
+    ("MendedDecoder", "keys, mask)", "keys, mask.expand(len(x), -1, -1))"),
+]
