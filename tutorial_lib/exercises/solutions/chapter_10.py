@@ -1,0 +1,213 @@
+"""Solutions of chapter 10, and edits of them that must be caught or must pass."""
+
+import torch
+
+
+def normalize_layer(x, gamma, beta, epsilon=1e-5):
+    """Return what nn.LayerNorm makes of tokens."""
+    mean = x.mean(dim=-1, keepdim=True)
+    variance = x.var(dim=-1, correction=0, keepdim=True)
+    return (x - mean) / (variance + epsilon).sqrt() * gamma + beta
+
+
+def leak(layer, x):
+    """Return how much a sentence's output depends on its neighbors, at most."""
+    alone = torch.cat([layer(x[i : i + 1]) for i in range(len(x))])
+    return (layer(x) - alone).abs().max()
+
+
+def run_block(x, attention, feed_forward, norms, *, norm_first):
+    """Run an encoder block: pre-norm with norm_first, else post-norm."""
+    first, second = norms
+    if norm_first:
+        y = first(x)
+        x = x + attention(y, y, y)
+        return x + feed_forward(second(x))
+    x = first(x + attention(x, x, x))
+    return second(x + feed_forward(x))
+
+
+def block_parameters(d_model, d_ff):
+    """Return how many numbers an encoder block learns."""
+    attention = 4 * d_model**2 + 4 * d_model
+    network = 2 * d_model * d_ff + d_ff + d_model
+    norms = 4 * d_model
+    return attention + network + norms
+
+
+def _averaged(*four):
+    numbers, means, batch_numbers, batch_means = four
+    return {
+        "layer norm": {"numbers in a mean": numbers, "means": means},
+        "batch norm": {"numbers in a mean": batch_numbers, "means": batch_means},
+    }
+
+
+ANSWERS = {
+    # Shown with the answer by solution("10.1"): layer norm has a mean of 64 numbers for
+    # each of 32 · 18 tokens, batch norm one of 32 · 18 numbers for each of 64 columns.
+    "10.1": {
+        "layer norm": {"numbers in a mean": 64, "means": 576},
+        "batch norm": {"numbers in a mean": 576, "means": 64},
+    },
+}
+WRONG_ANSWERS = [
+    ("10.1", _averaged(576, 64, 64, 576), "exchanged"),
+    ("10.1", _averaged(1152, 32, 576, 64), "whole-sentence"),
+    ("10.1", _averaged(64, 576, 32, 1152), "one-place"),
+    ("10.1", _averaged(64, 1, 576, 1), "value"),
+    ("10.1", _averaged(64, 576, 576, 63), "value"),
+]
+
+_ROOT = "(variance + epsilon).sqrt()"
+_ALONE = "torch.cat([layer(x[i : i + 1]) for i in range(len(x))])"
+_MEAN_AND_VARIANCE = """\
+    mean = x.mean(dim=-1, keepdim=True)
+    variance = x.var(dim=-1, correction=0, keepdim=True)
+"""
+_PRE = """\
+        x = x + attention(y, y, y)
+        return x + feed_forward(second(x))
+"""
+MUTANTS = [
+    ("normalize_layer", "correction=0, ", "", "unbiased"),
+    ("normalize_layer", _ROOT, "(variance.sqrt() + epsilon)", "epsilon-outside"),
+    ("normalize_layer", _ROOT, "variance.sqrt()", "no-epsilon"),
+    ("normalize_layer", ".sqrt()", "", "variance"),
+    (
+        "normalize_layer",
+        _MEAN_AND_VARIANCE,
+        "    mean = x.mean(dim=-2, keepdim=True)\n"
+        "    variance = x.var(dim=-2, correction=0, keepdim=True)\n",
+        "token-axis",
+    ),
+    (
+        "normalize_layer",
+        _MEAN_AND_VARIANCE,
+        "    mean = x.mean(dim=(-2, -1), keepdim=True)\n"
+        "    variance = x.var(dim=(-2, -1), correction=0, keepdim=True)\n",
+        "whole-sentence",
+    ),
+    (
+        "normalize_layer",
+        _MEAN_AND_VARIANCE,
+        "    mean = x.mean(dim=(0, 1), keepdim=True)\n"
+        "    variance = x.var(dim=(0, 1), correction=0, keepdim=True)\n",
+        "batch-norm",
+    ),
+    (
+        "normalize_layer",
+        "(x - mean) / (variance + epsilon)",
+        "x / (x.square().mean(dim=-1, keepdim=True) + epsilon)",
+        "not-centered",
+    ),
+    ("normalize_layer", " * gamma", "", "no-gamma"),
+    ("normalize_layer", " + beta", "", "no-beta"),
+    (
+        "normalize_layer",
+        f"(x - mean) / {_ROOT} * gamma + beta",
+        f"((x - mean) / {_ROOT} + beta) * gamma",
+        "gamma-last",
+    ),
+    ("normalize_layer", "* gamma", "* gamma.detach()", "no-gradient"),
+    ("leak", ".abs()", "", "signed"),
+    (
+        "leak",
+        "(layer(x) - alone).abs()",
+        "(alone - layer(x))",
+        "signed",
+    ),
+    ("leak", ".max()", ".mean()", "mean"),
+    (
+        "leak",
+        "(layer(x) - alone)",
+        "(layer(x) - alone)[0]",
+        "first-only",
+    ),
+    (
+        "leak",
+        _ALONE,
+        "torch.cat([layer(x[:, t : t + 1]) for t in range(x.shape[1])], dim=1)",
+        "tokens-alone",
+    ),
+    ("leak", _ALONE, "x", "in-and-out"),
+    ("leak", _ALONE, "layer(x)[:1]", "between-sentences"),
+    ("leak", ".max()", "", "type"),
+    ("run_block", "if norm_first", "if not norm_first", "inverted"),
+    ("run_block", "if norm_first", "if True", "inverted"),
+    ("run_block", "if norm_first", "if False", "inverted"),
+    (
+        "run_block",
+        _PRE,
+        "        x = attention(y, y, y)\n        return feed_forward(second(x))\n",
+        "replaced",
+    ),
+    (
+        "run_block",
+        _PRE,
+        "        x = y + attention(y, y, y)\n"
+        "        return second(x) + feed_forward(second(x))\n",
+        "normalized-stream",
+    ),
+    (
+        "run_block",
+        "first(x + attention(x, x, x))\n    return second(x + feed_forward(x))",
+        "x + first(attention(x, x, x))\n    return x + second(feed_forward(x))",
+        "change-normalized",
+    ),
+    ("run_block", "attention(y, y, y)", "attention(y, x, x)", "queries-only"),
+    ("run_block", "first, second = norms", "first = second = norms[0]", "one-norm"),
+    (
+        "run_block",
+        "    if norm_first:\n",
+        "    if norm_first:\n"
+        "        x = x + feed_forward(second(x))\n"
+        "        y = first(x)\n"
+        "        return x + attention(y, y, y)\n"
+        "    if norm_first:\n",
+        "network-first",
+    ),
+    (
+        "run_block",
+        _PRE,
+        "        return x + attention(y, y, y) + feed_forward(second(x))\n",
+        "side-by-side",
+    ),
+    (
+        "block_parameters",
+        "return attention + network + norms",
+        "return 4 * d_model**2 + 2 * d_model * d_ff",
+        "weights-only",
+    ),
+    (
+        "block_parameters",
+        "return attention + network + norms",
+        "return 4 * d_model**2 + 2 * d_model * d_ff + norms",
+        "no-biases",
+    ),
+    ("block_parameters", " + norms", "", "no-norms"),
+    ("block_parameters", "norms = 4", "norms = 2", "half-of-the-norms"),
+    (
+        "block_parameters",
+        "4 * d_model**2 + 4 * d_model",
+        "3 * d_model**2 + 3 * d_model",
+        "no-W_O",
+    ),
+    ("block_parameters", "2 * d_model * d_ff", "d_model * d_ff", "one-matrix"),
+    ("block_parameters", "4 * d_model**2 + 4 * d_model", "4 * d_model**2", "no-norms"),
+]
+
+ACCEPT = [
+    ("normalize_layer", "correction=0", "unbiased=False"),
+    (
+        "normalize_layer",
+        "x.var(dim=-1, correction=0, keepdim=True)",
+        "(x - mean).square().mean(dim=-1, keepdim=True)",
+    ),
+    ("normalize_layer", _ROOT, "(variance + epsilon) ** 0.5"),
+    ("leak", ".max()", ".max().item()"),
+    ("leak", "x[i : i + 1]", "x[i].unsqueeze(0)"),
+    ("leak", "(layer(x) - alone)", "(alone - layer(x))"),
+    ("run_block", "y = first(x)", "y = norms[0](x)"),
+    ("block_parameters", "norms = 4 * d_model", "norms = 2 * (d_model + d_model)"),
+]
