@@ -1,4 +1,4 @@
-"""Translation of real sentences: one vector against attention, and two protocols.
+"""Translation of real sentences: three models, and two protocols.
 
     python benchmarks/translation.py [--folder ../shared/data] [--only tatoeba]
 
@@ -8,7 +8,8 @@ run that has its row is not repeated, so that an interrupted benchmark goes on.
 
 In the protocol "held out" a model trains for 96 s and is tested on sentences that it
 never saw. The clock is the process's CPU time, and the learning rate follows it, so
-that a busy machine changes little. The protocol "512 pairs" is that of a well-known
+that a busy machine changes little. How the loss fell meanwhile goes to
+translation_curves.csv. The protocol "512 pairs" is that of a well-known
 textbook, Dive into Deep Learning: 30 epochs on the first 512 pairs of the file, no word
 about other sentences. Both are scored on the same sentences here.
 """
@@ -28,6 +29,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from tutorial_lib import transformer
 from tutorial_lib.data import Vocabulary, detokenize, load_translation, tokenize
 from tutorial_lib.data.originals import read_tatoeba
 from tutorial_lib.decoding import translate
@@ -39,12 +41,20 @@ from tutorial_lib.training import fit, token_losses, warmup_cosine
 SECONDS = 96  # of CPU time, for training
 FIRST = 5000  # lines of Tatoeba's file, in which short sentences come first
 TEXTBOOK = 512  # pairs
-RECIPES = {  # what differs between the data
+RECIPES = {  # what differs between the data: for recurrent networks, then Transformers
     "tatoeba": {"dropout": 0.3, "learning_rate": 0.004, "tokens": 500},
     "multi30k": {"dropout": 0.0, "learning_rate": 0.008, "tokens": 500},
 }
-MODELS = ("fixed context", "attention")
+TRANSFORMER_RECIPES = {
+    "tatoeba": {"dropout": 0.1, "learning_rate": 0.002, "tokens": 500},
+    "multi30k": {"dropout": 0.0, "learning_rate": 0.004, "tokens": 1000},
+}
+MODELS = {  # by protocol
+    "held out": ("fixed context", "attention", "Transformer"),
+    "512 pairs": ("fixed context", "attention"),
+}
 KEY = ("data", "protocol", "model", "seed")
+PARTS = 20  # of the time, each a point of the learning curve
 
 
 class Clock:
@@ -64,7 +74,12 @@ def list_runs(seeds):
         ("multi30k", "held out"),
         ("tatoeba", "512 pairs"),
     ]
-    return [(*kind, m, seed) for seed in range(seeds) for kind in kinds for m in MODELS]
+    return [
+        (data, protocol, model, seed)
+        for seed in range(seeds)
+        for data, protocol in kinds
+        for model in MODELS[protocol]
+    ]
 
 
 def load(name, protocol, folder):
@@ -97,6 +112,8 @@ def make_model(name, data, dropout):
     Press and Wolf (2017): the words' vectors are then learned from every prediction,
     not only where a word stands in the input.
     """
+    if name == "Transformer":
+        return make_transformer(data, dropout)
     encoder = Encoder(len(data.source_vocabulary), 256, 128, dropout=dropout)
     sizes = (len(data.target_vocabulary), 256, 256, 2 * 128)
     if name == "attention":
@@ -108,13 +125,24 @@ def make_model(name, data, dropout):
     return Seq2Seq(encoder, decoder)
 
 
+def make_transformer(data, dropout):
+    """Make a Transformer with the norm first and one table of French words."""
+    sizes = (128, 4, 256, 2)  # d_model, heads, d_ff, blocks
+    options = {"max_tokens": 256, "norm_first": True, "dropout": dropout}
+    return transformer.Transformer(
+        transformer.Encoder(len(data.source_vocabulary), *sizes, **options),
+        transformer.Decoder(len(data.target_vocabulary), *sizes, **options),
+        tied=True,
+    )
+
+
 def train_for(seconds, model, data, recipe, seed):
     """Train until the CPU time is spent, the learning rate following the clock."""
     batches = data.batches(tokens=recipe["tokens"], seed=seed)
     rate, decay = recipe["learning_rate"], 0.01
     parameters = model.parameters()
     optimizer = torch.optim.AdamW(parameters, rate, weight_decay=decay, fused=True)
-    curve = warmup_cosine(100, 1000)  # a tenth of the time, in thousandths of it
+    factor = warmup_cosine(100, 1000)  # a tenth of the time, in thousandths of it
     clock = Clock()  # last, because torch's first optimizer takes seconds to import
 
     def until_spent():
@@ -133,7 +161,7 @@ def train_for(seconds, model, data, recipe, seed):
         lambda model, batch: token_losses(model, batch, smoothing=0.1),
         optimizer=optimizer,
         epochs=1,  # of that stream, which holds several of the data
-        schedule=lambda step: curve(1000 * clock.seconds() / seconds),
+        schedule=lambda step: factor(1000 * clock.seconds() / seconds),
         seed=seed,
     )
     return history, clock.seconds()
@@ -219,7 +247,7 @@ def mean_score(outputs, references):
 
 
 def measure(name, protocol, model_name, seed, folder):
-    """Train one model and return its row."""
+    """Train one model; return its row, and the rows of its learning curve."""
     data, recipe = load(name, protocol, folder), RECIPES[name]
     torch.manual_seed(seed)
     if protocol == "held out":
@@ -230,8 +258,9 @@ def measure(name, protocol, model_name, seed, folder):
         history, seconds = train_as_the_textbook(model, data, seed)
     if history.interrupted:
         raise SystemExit("Stopped: this run is not written down, those before it are.")
-    return {
-        **dict(zip(KEY, (name, protocol, model_name, seed), strict=True)),
+    run = dict(zip(KEY, (name, protocol, model_name, seed), strict=True))
+    row = {
+        **run,
         "cpu_seconds": f"{seconds:.1f}",
         "steps": len(history.steps),
         "parameters": sum(weight.numel() for weight in model.parameters()),
@@ -243,6 +272,19 @@ def measure(name, protocol, model_name, seed, folder):
         **score_training(model, data),
         **provenance(data),
     }
+    return row, [{**run, **point} for point in curve(history.losses)]
+
+
+def curve(losses):
+    """Return the mean training loss of each twentieth of a run, in nats per word."""
+    ends = [len(losses) * i // PARTS for i in range(PARTS + 1)]
+    return [
+        {
+            "share_of_run": round((i + 1) / PARTS, 2),
+            "training_loss": f"{statistics.mean(losses[ends[i] : ends[i + 1]]):.4f}",
+        }
+        for i in range(PARTS)
+    ]
 
 
 def provenance(data):
@@ -291,7 +333,10 @@ def main():
     with progress_bar(len(runs), unit="run") as bar:
         for run in runs:
             if tuple(map(str, run)) not in read_done(options.out):
-                append(options.out, measure(*run, options.folder))
+                row, points = measure(*run, options.folder)
+                for point in points:
+                    append(options.out.with_stem(f"{options.out.stem}_curves"), point)
+                append(options.out, row)
             bar.update()
 
 
