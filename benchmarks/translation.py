@@ -248,7 +248,8 @@ def mean_score(outputs, references):
 
 def measure(name, protocol, model_name, seed, folder):
     """Train one model; return its row, and the rows of its learning curve."""
-    data, recipe = load(name, protocol, folder), RECIPES[name]
+    data = load(name, protocol, folder)
+    recipe = (TRANSFORMER_RECIPES if model_name == "Transformer" else RECIPES)[name]
     torch.manual_seed(seed)
     if protocol == "held out":
         model = make_model(model_name, data, recipe["dropout"])
