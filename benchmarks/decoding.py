@@ -4,9 +4,9 @@
 
 Greedy decoding of 8 to 128 words (to 64 for 32 sentences at once) by one model of this
 book, once from its state of keys and values and once recomputing all words for each,
-and by ``torch.nn.Transformer`` with the same weights, which has no cache. All three must
-write the same words. They take turns within one run, on one thread, so that whatever
-else the machine does hits all of them; a speed is the median over rounds.
+and by ``torch.nn.Transformer`` with the same weights, which has no cache. All three
+must write the same words. They take turns within one run, on one thread, so that
+whatever else the machine does hits all of them; a speed is the median over rounds.
 """
 
 import argparse
