@@ -1,4 +1,4 @@
-"""Data to learn from: sentence pairs in two languages.
+"""Data to learn from: sentence pairs in two languages, and images.
 
 This package knows no model.
 """
@@ -6,6 +6,7 @@ This package knows no model.
 from tutorial_lib.data.batches import Batch, Batches
 from tutorial_lib.data.corpora import load_translation
 from tutorial_lib.data.downloads import DataError
+from tutorial_lib.data.images import ImageBatches, ImageData, Images, load_images
 from tutorial_lib.data.text import (
     BOS,
     EOS,
@@ -27,10 +28,14 @@ __all__ = [
     "Batch",
     "Batches",
     "DataError",
+    "ImageBatches",
+    "ImageData",
+    "Images",
     "SentencePair",
     "Translation",
     "Vocabulary",
     "detokenize",
+    "load_images",
     "load_translation",
     "pad",
     "tokenize",
