@@ -75,6 +75,17 @@ def test_a_residual_adds_and_normalizes_in_the_order_asked_for(norm_first):
     torch.testing.assert_close(out, expected)
 
 
+def test_the_encoder_blocks_activation_is_relu_unless_another_is_given():
+    x = torch.randn(2, 5, 8)
+    for options in ({}, {"activation": F.gelu}):
+        ours = EncoderBlock(8, 2, 20, norm_first=True, **options)
+        theirs = nn.TransformerEncoderLayer(
+            8, 2, 20, dropout=0.0, batch_first=True, norm_first=True, **options
+        )
+        copy_block(ours, theirs)
+        torch.testing.assert_close(ours(x), theirs(x))
+
+
 @either_norm
 @pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])
 @pytest.mark.parametrize("padded", [False, True], ids=["whole", "padded"])

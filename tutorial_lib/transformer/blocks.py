@@ -16,19 +16,19 @@ from tutorial_lib.masks import causal_mask
 class PositionwiseFeedForward(nn.Module):
     """Give every token the same small network: Vaswani et al. (2017), equation 2.
 
-    ``d_ff`` neurons between two linear maps, ReLU between them, for tokens (..., token,
-    d_model). No token sees another.
+    ``d_ff`` neurons between two linear maps, ReLU or another ``activation`` between
+    them, for tokens (..., token, d_model). No token sees another.
     """
 
-    def __init__(self, d_model, d_ff, *, dropout=0.0):
+    def __init__(self, d_model, d_ff, *, activation=torch.relu, dropout=0.0):
         super().__init__()
         self.W_1 = nn.Linear(d_model, d_ff)
         self.W_2 = nn.Linear(d_ff, d_model)
-        self.dropout = nn.Dropout(dropout)
+        self.activation, self.dropout = activation, nn.Dropout(dropout)
 
     def forward(self, x):
         """Compute on each token of ``x`` (..., token, d_model) by itself."""
-        return self.W_2(self.dropout(torch.relu(self.W_1(x))))
+        return self.W_2(self.dropout(self.activation(self.W_1(x))))
 
 
 class Residual(nn.Module):
@@ -58,14 +58,19 @@ class Residual(nn.Module):
 class EncoderBlock(nn.Module):
     """Let tokens look at each other, then compute on each: one block of the encoder.
 
-    Vaswani et al. (2017), figure 1, left. Sizes and errors as in MultiHeadAttention.
+    Vaswani et al. (2017), figure 1, left. Sizes and errors as in MultiHeadAttention;
+    ``activation`` is that of the network.
     """
 
-    def __init__(self, d_model, heads, d_ff, *, norm_first, dropout=0.0):
+    def __init__(
+        self, d_model, heads, d_ff, *, norm_first, activation=torch.relu, dropout=0.0
+    ):
         super().__init__()
         options = {"norm_first": norm_first, "dropout": dropout}
         self.attention = MultiHeadAttention(d_model, heads, dropout=dropout)
-        self.feed_forward = PositionwiseFeedForward(d_model, d_ff, dropout=dropout)
+        self.feed_forward = PositionwiseFeedForward(
+            d_model, d_ff, activation=activation, dropout=dropout
+        )
         self.residuals = nn.ModuleList(Residual(d_model, **options) for _ in range(2))
 
     def forward(self, x, mask=None, *, causal=False):
