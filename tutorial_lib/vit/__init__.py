@@ -9,6 +9,8 @@ from tutorial_lib.vit.model import (
     ImageTokens,
     PatchEmbedding,
     VisionTransformer,
+    check_images,
+    check_options,
     stack_blocks,
 )
 from tutorial_lib.vit.torchvision_weights import (
@@ -21,6 +23,8 @@ __all__ = [
     "ImageTokens",
     "PatchEmbedding",
     "VisionTransformer",
+    "check_images",
+    "check_options",
     "from_torchvision",
     "interpolate_positions",
     "stack_blocks",

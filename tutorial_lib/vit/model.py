@@ -30,7 +30,8 @@ class PatchEmbedding(nn.Module):
     def forward(self, images):
         """Embed ``images`` (batch, channel, height, width): (batch, patch, d_model)."""
         x = self.convolution(images)  # (batch, d_model, rows, columns of patches)
-        return x.flatten(2).mT  # (batch, patch, d_model)
+        x = x.flatten(2).mT  # (batch, patch, d_model)
+        return x.contiguous()  # or every block would read it across
 
 
 class GridEncoding(TableEncoding):
@@ -47,15 +48,15 @@ class GridEncoding(TableEncoding):
 
 
 class ImageTokens(nn.Module):
-    """Turn an image into tokens that know their place; the parts of VisionTransformer.
+    """Turn an image into tokens that know their place: equation 1 of the paper.
 
-    Arguments and errors are those of that class. The positions are in
-    ``position.table`` (token, d_model), if there are any.
+    Arguments and errors are those of VisionTransformer. The positions that are added
+    are ``position.table`` (token, d_model), if there are any.
     """
 
     def __init__(self, image_size, patch_size, d_model, *, channels, pool, positions):
         super().__init__()
-        _check_options(image_size, patch_size, pool, positions)
+        check_options(image_size, patch_size, pool, positions)
         self.image_shape = (channels, image_size, image_size)
         self.patches = PatchEmbedding(patch_size, d_model, channels=channels)
         with_class, side = pool == "cls", image_size // patch_size
@@ -68,7 +69,7 @@ class ImageTokens(nn.Module):
 
     def forward(self, images):
         """Return the tokens (batch, token, d_model) of ``images``."""
-        _check_images(images, self.image_shape)
+        check_images(images, self.image_shape)
         x = self.patches(images)  # (batch, patch, d_model)
         if self.class_token is not None:
             first = self.class_token.expand(len(x), 1, -1)  # (batch, 1, d_model)
@@ -126,7 +127,8 @@ def stack_blocks(blocks, d_model, heads, d_ff, *, dropout=0.0):
     )
 
 
-def _check_options(image_size, patch_size, pool, positions):
+def check_options(image_size, patch_size, pool, positions):
+    """Raise ValueError unless these are arguments for a VisionTransformer."""
     if patch_size < 1 or image_size % patch_size:
         raise ValueError(
             f"patch_size must divide image_size: {patch_size} does not divide "
@@ -140,7 +142,8 @@ def _check_options(image_size, patch_size, pool, positions):
         )
 
 
-def _check_images(images, shape):
+def check_images(images, shape):
+    """Raise ValueError unless each of the ``images`` is (channel, height, width)."""
     if images.ndim != 4 or images.shape[1:] != shape:
         expected = ", ".join(map(str, shape))
         raise ValueError(
