@@ -7,6 +7,7 @@ from tutorial_lib.data.batches import Batch, Batches
 from tutorial_lib.data.corpora import load_translation
 from tutorial_lib.data.downloads import DataError
 from tutorial_lib.data.images import ImageBatches, ImageData, Images, load_images
+from tutorial_lib.data.scenes import make_scenes
 from tutorial_lib.data.text import (
     BOS,
     EOS,
@@ -37,6 +38,7 @@ __all__ = [
     "detokenize",
     "load_images",
     "load_translation",
+    "make_scenes",
     "pad",
     "tokenize",
 ]

@@ -13,6 +13,9 @@ from typing import NamedTuple
 
 import torch
 
+from tutorial_lib.data.fashion_mnist import ATTRIBUTION, read_fashion_mnist
+from tutorial_lib.data.scenes import make_scenes
+
 PARTS = ("train", "test")
 NAMES = ("digits", "cluttered_digits", "fashion_mnist")
 DIGITS = tuple("0123456789")
@@ -99,16 +102,26 @@ def load_images(name, *, train=None, held_out=None, folder=None, seed=0):
     """Return labelled images in two parts, as ``ImageData``.
 
     ``name`` is "digits" (1,797 real scans of 8 × 8 pixels, which scikit-learn brings
-    along).
+    along) or "cluttered_digits" (scenes of 32 × 32 with one whole digit and six
+    fragments of others, see ``make_scenes``; those held out are made of held-out digits
+    only) or "fashion_mnist" (70,000 real photographs of clothes, 28 × 28 pixels).
 
     ``train`` and ``held_out`` are the numbers of images to learn from and to be judged
     on. Of the digits 450 are held out and the others are for training; every stretch
-    of them has the classes in like shares, and a smaller ``train`` is the beginning of
-    a larger one. ``seed`` chooses what is held out and the order. Raises ValueError
-    for arguments that do not fit.
+    of them has the classes in like shares. Of the scenes 2,000 and 500 are made, and
+    of the clothes all 60,000 and 10,000 are taken. A smaller ``train`` is the beginning
+    of a larger one. ``seed`` chooses what is held out, the scenes and the order.
+
+    Of the clothes only: ``folder`` holds the files, which are read unchecked, and
+    without it they are fetched and checked. Raises ValueError for arguments that do
+    not fit, and DataError for a file that is missing or damaged.
     """
     _check(name, train, held_out, folder)
-    return _digits(train, held_out, seed)
+    if name == "digits":
+        return _digits(train, held_out, seed)
+    if name == "cluttered_digits":
+        return _cluttered_digits(train or 2000, held_out or 500, seed)
+    return _fashion_mnist(train, held_out, folder, seed)
 
 
 def _check(name, train, held_out, folder):
@@ -143,6 +156,37 @@ def _digits(train, held_out, seed):
     rest, test = order[held_out:], order[:held_out]
     parts = [Images(images[rows], labels[rows]) for rows in (rest[:train], test)]
     return ImageData("digits", *parts, DIGITS, DIGITS_ATTRIBUTION)
+
+
+def _cluttered_digits(train, held_out, seed):
+    digits = _digits(None, None, seed)
+    parts = [
+        Images(*make_scenes(*getattr(digits, part)[:2], count, seed=f"{part} {seed}"))
+        for part, count in (("train", train), ("test", held_out))
+    ]
+    return ImageData("cluttered_digits", *parts, DIGITS, DIGITS_ATTRIBUTION)
+
+
+def _fashion_mnist(train, held_out, folder, seed):
+    *parts, classes = read_fashion_mnist(folder=folder)
+    wanted = {"train": train, "held_out": held_out}
+    parts = [
+        _first(argument, wanted[argument], *part, seed)
+        for argument, part in zip(wanted, parts, strict=True)
+    ]
+    return ImageData("fashion_mnist", *parts, classes, ATTRIBUTION)
+
+
+def _first(argument, wanted, images, labels, seed):
+    """Shuffle one part and take as many images as are wanted, or all."""
+    if wanted is not None and wanted > len(labels):
+        raise ValueError(
+            f"{argument}={wanted} is more than the {len(labels)} images that there "
+            "are: ask for fewer"
+        )
+    rows = random.Random(f"{argument} {seed}").sample(range(len(labels)), len(labels))
+    rows = rows[:wanted]
+    return Images(images[rows].unsqueeze(1) / 255, labels[rows])
 
 
 def _balanced_order(labels, rng):
