@@ -1,0 +1,322 @@
+"""The Vision Transformer: against unfolded patches, loops, and torchvision's own."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from tutorial_lib.position import sinusoidal_grid
+from tutorial_lib.recording import record_attention
+from tutorial_lib.training import fit
+from tutorial_lib.vit import (
+    PatchEmbedding,
+    VisionTransformer,
+    from_torchvision,
+    interpolate_positions,
+)
+
+torchvision = pytest.importorskip("torchvision")
+from torchvision.models import vision_transformer as theirs  # noqa: E402
+
+either_pool = pytest.mark.parametrize("pool", ["cls", "mean"])
+either_mode = pytest.mark.parametrize("training", [True, False], ids=["train", "eval"])
+
+
+@pytest.fixture(autouse=True)
+def _seed():
+    torch.manual_seed(0)
+
+
+def classifier(**options):
+    """Make a small model whose every weight counts, for images of 12 × 12."""
+    model = VisionTransformer(12, 4, 5, 16, 2, 4, 24, channels=2, **options)
+    return uneven(model).eval()
+
+
+@torch.no_grad()
+def uneven(model):
+    """Add random numbers to all weights, so that none is 0 or without effect."""
+    for parameter in model.parameters():
+        parameter.add_(torch.randn_like(parameter) * 0.3)
+    return model
+
+
+def torchvisions(image_size=24, patch_size=4, **options):
+    sizes = {"num_layers": 3, "num_heads": 2, "hidden_dim": 16, "mlp_dim": 40}
+    model = theirs.VisionTransformer(
+        image_size, patch_size, **sizes, num_classes=7, **options
+    )
+    return uneven(model).eval()
+
+
+def maps_of(model, images):
+    """List the weights (batch, head, query, key) of torchvision's layers in turn."""
+    found = []
+
+    def look(attention, inputs):
+        layer = nn.MultiheadAttention.forward  # past this hook
+        found.append(layer(attention, *inputs, average_attn_weights=False)[1])
+
+    for layer in model.encoder.layers:
+        layer.self_attention.register_forward_pre_hook(look)
+    model(images)
+    return found
+
+
+def by_hand(model, images):
+    """Compute the logits patch by patch, with torch's own layers."""
+    size = model.tokens.patches.convolution.kernel_size[0]
+    matrix = model.tokens.patches.convolution.weight.flatten(1)  # (d_model, pixel)
+    tokens = []
+    for top in range(0, images.shape[-2], size):
+        for left in range(0, images.shape[-1], size):
+            patch = images[:, :, top : top + size, left : left + size].flatten(1)
+            tokens.append(patch @ matrix.T + model.tokens.patches.convolution.bias)
+    if model.pool == "cls":
+        tokens.insert(0, model.tokens.class_token.expand(len(images), -1))
+    x = torch.stack(tokens, dim=1)
+    if not isinstance(model.tokens.position, nn.Identity):
+        x = x + model.tokens.position.table
+    for block in model.blocks:
+        look, think = (residual.norm for residual in block.residuals)
+        y, network = look(x), block.feed_forward
+        x = x + block.attention(y, y, y)
+        x = x + network.W_2(F.gelu(network.W_1(think(x))))
+    x = model.norm(x)
+    return model.head(x[:, 0] if model.pool == "cls" else x.mean(dim=1))
+
+
+def test_a_patch_is_unfolded_row_by_row_and_multiplied():
+    embedding, images = PatchEmbedding(4, 6, channels=3), torch.randn(2, 3, 8, 12)
+    pixels = F.unfold(images, 4, stride=4).mT  # (batch, patch, channel · pixel)
+    matrix = embedding.convolution.weight.flatten(1)  # (d_model, channel · pixel)
+    expected = pixels @ matrix.T + embedding.convolution.bias
+    torch.testing.assert_close(embedding(images), expected)
+    images[:, :, 4:, :4] += 1  # row 1, column 0 of the 2 × 3 patches
+    changed = (embedding(images) - expected).abs().amax(dim=(0, 2)) > 1e-3
+    assert changed.tolist() == [False] * 3 + [True] + [False] * 2
+
+
+@either_pool
+@pytest.mark.parametrize("positions", ["learned", "sinusoidal", None])
+def test_the_logits_are_those_computed_patch_by_patch(pool, positions):
+    model = classifier(pool=pool, positions=positions)
+    images = torch.rand(3, 2, 12, 12)
+    torch.testing.assert_close(model(images), by_hand(model, images))
+
+
+@either_pool
+def test_sinusoids_are_of_row_and_column_and_the_class_token_gets_none(pool):
+    model = classifier(pool=pool, positions="sinusoidal")
+    table = model.tokens.position.table
+    torch.testing.assert_close(table[-9:], sinusoidal_grid(3, 3, 16))
+    assert len(table) == 9 + (pool == "cls") and not table[:-9].any()
+    assert "tokens.position.table" not in dict(model.named_parameters())
+
+
+def test_learned_positions_start_small_and_are_one_table_with_the_class_tokens_row():
+    model = VisionTransformer(32, 2, 5, 64, 1, 4, 64)
+    assert model.tokens.position.table.shape == (1 + 16**2, 64)
+    torch.testing.assert_close(
+        model.tokens.position.table.std().item(), 0.02, rtol=0.05, atol=0
+    )
+    assert model.tokens.position.table.requires_grad
+
+
+@either_pool
+def test_without_positions_the_patches_are_a_set(pool):
+    images, moved = torch.rand(3, 2, 12, 12), {}
+    swapped = images.clone()
+    swapped[..., :4, :4] = images[..., 4:8, 8:]
+    swapped[..., 4:8, 8:] = images[..., :4, :4]
+    for positions in ("learned", "sinusoidal", None):
+        model = classifier(pool=pool, positions=positions)
+        moved[positions] = (model(images) - model(swapped)).abs().max().item()
+    assert moved[None] < 1e-5 < 1e-2 < min(moved["learned"], moved["sinusoidal"]), moved
+
+
+@either_pool
+def test_a_batch_is_its_images_one_by_one(pool):
+    model, images = classifier(pool=pool), torch.rand(3, 2, 12, 12)
+    alone = torch.cat([model(image[None]) for image in images])
+    torch.testing.assert_close(model(images), alone)
+
+
+@either_pool
+def test_the_weights_of_every_block_are_recorded(pool):
+    model, tokens = classifier(pool=pool), 9 + (pool == "cls")
+    with record_attention(model) as maps, torch.no_grad():
+        model(torch.rand(3, 2, 12, 12))
+    assert list(maps) == ["blocks.0.attention", "blocks.1.attention"]
+    for weights in maps.values():
+        assert weights.shape == (3, 4, tokens, tokens)
+        torch.testing.assert_close(weights.sum(dim=-1), torch.ones(3, 4, tokens))
+
+
+@either_pool
+def test_every_parameter_gets_a_finite_gradient(pool):
+    model = VisionTransformer(12, 4, 5, 16, 2, 4, 24, pool=pool)
+    F.cross_entropy(model(torch.rand(3, 1, 12, 12)), torch.arange(3)).backward()
+    norms = {name: weight.grad.norm() for name, weight in model.named_parameters()}
+    norms = {k: v for k, v in norms.items() if not k.endswith("W_K.bias")}  # has none
+    assert all(0 < norm < 100 for norm in norms.values()), norms
+
+
+def bright_patches():
+    """Draw images (32, 1, 8, 8) with one of four patches not black; tell which."""
+    images, places = torch.zeros(32, 1, 8, 8), torch.arange(32) % 4
+    for image, place in zip(images, places.tolist(), strict=True):
+        row, column = 4 * (place // 2), 4 * (place % 2)
+        image[0, row : row + 4, column : column + 4] = torch.rand(4, 4)
+    return images, places
+
+
+@either_pool
+def test_it_learns_where_the_bright_patch_is_if_it_has_positions(pool):
+    right = {}
+    for positions in ("learned", "sinusoidal", None):
+        model = VisionTransformer(8, 4, 4, 16, 1, 2, 32, pool=pool, positions=positions)
+        fit(
+            model,
+            [bright_patches() for _ in range(60)],
+            lambda model, batch: F.cross_entropy(model(batch[0]), batch[1]),
+            optimizer=torch.optim.AdamW(model.parameters(), lr=0.01),
+            epochs=1,
+            progress=False,
+        )
+        images, places = bright_patches()
+        found = model(images).argmax(dim=1)
+        right[positions] = (found == places).float().mean().item()
+    assert right["learned"] == right["sinusoidal"] == 1 and right[None] < 0.6, right
+
+
+@pytest.mark.parametrize(
+    ("sizes", "options", "message"),
+    [
+        ((28, 5, 10, 16, 1, 4, 32), {}, "patch_size must divide image_size: 5 does"),
+        ((28, 0, 10, 16, 1, 4, 32), {}, "patch_size must divide image_size: 0 does"),
+        ((28, 4, 10, 16, 1, 3, 32), {}, "heads must divide d_model: 3 does not"),
+        ((28, 4, 10, 16, 1, 4, 32), {"pool": "max"}, 'pool must be "cls" or "mean"'),
+        ((28, 4, 10, 16, 1, 4, 32), {"positions": "rotary"}, "got 'rotary'"),
+        ((28, 4, 10, 18, 1, 3, 32), {"positions": "sinusoidal"}, "4 must divide d_mod"),
+    ],
+)
+def test_sizes_that_do_not_fit_are_refused(sizes, options, message):
+    with pytest.raises(ValueError, match=message):
+        VisionTransformer(*sizes, **options)
+
+
+@pytest.mark.parametrize("shape", [(2, 12, 12), (3, 1, 12, 12), (3, 2, 8, 12)])
+def test_images_of_another_size_are_refused(shape):
+    with pytest.raises(ValueError, match=r"images must be \(batch, 2, 12, 12\), as"):
+        classifier(positions=None)(torch.rand(shape))
+
+
+class TestFromTorchvision:
+    @either_mode
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+    def test_logits_and_attention_maps_are_torchvisions(self, training, dtype):
+        model = torchvisions().to(dtype).train(training)
+        images = torch.rand(3, 3, 24, 24, dtype=dtype)
+        ours = from_torchvision(model)
+        assert ours.training == training
+        with record_attention(ours) as maps:
+            logits = ours(images)
+        close = {"rtol": 0, "atol": 1e-5}
+        torch.testing.assert_close(logits, model(images), **close)
+        for name, weights in zip(maps, maps_of(model, images), strict=True):
+            assert weights.shape == (3, 2, 37, 37)
+            torch.testing.assert_close(maps[name], weights, **close)
+
+    def test_the_epsilon_of_the_norms_comes_along(self):
+        model = torchvisions(norm_layer=lambda size: nn.LayerNorm(size, eps=0.5))
+        images = torch.rand(3, 3, 24, 24)
+        torch.testing.assert_close(from_torchvision(model)(images), model(images))
+
+    def test_vit_b_16_itself_comes_over(self):
+        model = theirs.vit_b_16().eval()
+        nn.init.normal_(model.heads.head.weight, std=0.1)  # torchvision's are 0
+        images = torch.rand(1, 3, 224, 224)
+        ours = from_torchvision(model)
+        with record_attention(ours) as maps, torch.no_grad():
+            logits, expected = ours(images), model(images)
+            weights = maps_of(model, images)
+        assert expected.std() > 0.1
+        torch.testing.assert_close(logits, expected, rtol=0, atol=1e-5)
+        found = torch.stack(list(maps.values()))
+        torch.testing.assert_close(found, torch.stack(weights), rtol=0, atol=1e-5)
+
+    @pytest.mark.parametrize("name", ["B_16", "B_32", "L_16", "L_32", "H_14"])
+    def test_every_model_of_torchvision_has_as_many_numbers_as_published(self, name):
+        with torch.device("meta"):
+            model = getattr(theirs, f"vit_{name.lower()}")()
+        for weights in getattr(theirs, f"ViT_{name}_Weights"):
+            size = weights.meta["min_size"][0]
+            ours = from_torchvision(model, image_size=size)
+            numbers = sum(weight.numel() for weight in ours.parameters())
+            assert numbers == weights.meta["num_params"]
+
+    @pytest.mark.parametrize("image_size", [16, 20, 36])
+    def test_positions_are_interpolated_as_torchvision_does(self, image_size):
+        model, larger = torchvisions(24), torchvisions(image_size)
+        state = theirs.interpolate_embeddings(image_size, 4, model.state_dict())
+        larger.load_state_dict(state)
+        ours = from_torchvision(model, image_size=image_size)
+        images = torch.rand(3, 3, image_size, image_size)
+        torch.testing.assert_close(ours(images), larger(images), rtol=0, atol=1e-5)
+
+    def test_dropout_comes_along(self):
+        ours = from_torchvision(torchvisions(dropout=0.2, attention_dropout=0.3))
+        rates = {m.p for m in ours.modules() if isinstance(m, nn.Dropout)}
+        assert rates == {0.2}
+        assert {block.attention.dropout for block in ours.blocks} == {0.3}
+
+    def test_the_weights_are_copies_and_can_be_trained(self):
+        model, images = torchvisions(), torch.rand(3, 3, 24, 24)
+        for weight in model.parameters():
+            weight.requires_grad = False
+        ours, expected = from_torchvision(model), model(images)
+        uneven(model)
+        ours(images).sum().backward()
+        torch.testing.assert_close(ours(images), expected)
+        assert all(weight.grad is not None for weight in ours.parameters())
+
+    def test_no_random_number_is_drawn(self):
+        model, before = torchvisions(), torch.get_rng_state()
+        from_torchvision(model)
+        assert torch.get_rng_state().equal(before)
+
+    @pytest.mark.parametrize("place", ["heads", "heads.head"])
+    def test_a_head_of_ones_own_comes_along(self, place):
+        model, images = torchvisions(), torch.rand(3, 3, 24, 24)
+        model.set_submodule(place, nn.Linear(16, 2))
+        ours = from_torchvision(model)
+        torch.testing.assert_close(ours(images), model(images))
+
+    def test_models_of_another_build_are_refused(self):
+        stem = [theirs.ConvStemConfig(8, 3, 2), theirs.ConvStemConfig(8, 3, 2)]
+        for model, message in [
+            (torchvisions(conv_stem_configs=stem), "VisionTransformer has Sequential"),
+            (nn.Linear(2, 2), "Linear has NoneType there"),
+            (torchvisions(representation_size=8), "one linear map in heads, got 2"),
+        ]:
+            with pytest.raises(ValueError, match=message):
+                from_torchvision(model)
+        with pytest.raises(ValueError, match="4 does not divide 30"):
+            from_torchvision(torchvisions(), image_size=30)
+
+
+def test_interpolation_keeps_corners_and_the_first_row_and_invents_nothing():
+    table = torch.randn(1 + 3 * 3, 8)
+    table[1:, 0] = 7  # constant
+    table[1:, 1] = torch.arange(3).repeat(3)  # grows from column to column
+    stretched = interpolate_positions(table, 5)
+    corners = [0, 1, 5, 21, 25], [0, 1, 3, 7, 9]  # before, 3 × 3; after, 5 × 5
+    torch.testing.assert_close(stretched[corners[0]], table[corners[1]])
+    torch.testing.assert_close(stretched[1:, 0], torch.full((25,), 7.0))
+    columns = stretched[1:, 1].reshape(5, 5)
+    torch.testing.assert_close(columns, columns[:1].expand(5, 5))
+    assert (columns[0].diff() > 0).all() and math.isclose(columns[0, 2], 1)
+    assert interpolate_positions(table, 3).equal(table)
