@@ -169,23 +169,20 @@ def _cluttered_digits(train, held_out, seed):
 
 def _fashion_mnist(train, held_out, folder, seed):
     *parts, classes = read_fashion_mnist(folder=folder)
-    wanted = {"train": train, "held_out": held_out}
     parts = [
-        _first(argument, wanted[argument], *part, seed)
-        for argument, part in zip(wanted, parts, strict=True)
+        _first(wanted, *part, random.Random(f"{name} {seed}"))
+        for name, wanted, part in zip(PARTS, (train, held_out), parts, strict=True)
     ]
     return ImageData("fashion_mnist", *parts, classes, ATTRIBUTION)
 
 
-def _first(argument, wanted, images, labels, seed):
+def _first(wanted, images, labels, rng):
     """Shuffle one part and take as many images as are wanted, or all."""
     if wanted is not None and wanted > len(labels):
         raise ValueError(
-            f"{argument}={wanted} is more than the {len(labels)} images that there "
-            "are: ask for fewer"
+            f"there are {len(labels)} images and {wanted} are wanted: ask for fewer"
         )
-    rows = random.Random(f"{argument} {seed}").sample(range(len(labels)), len(labels))
-    rows = rows[:wanted]
+    rows = rng.sample(range(len(labels)), len(labels))[:wanted]
     return Images(images[rows].unsqueeze(1) / 255, labels[rows])
 
 

@@ -11,7 +11,7 @@ import random
 import numpy as np
 import torch
 
-TRIES = 1000  # places drawn for a piece before there counts as being no room
+TRIES = 1000  # pieces or places drawn in vain before there counts as being none
 INK = 0.3  # the least mean brightness of a fragment: an empty one hides nothing
 
 
@@ -28,16 +28,16 @@ def make_scenes(images, labels, count, *, size=32, fragments=6, noise=0.0, seed=
     Returns the scenes (image, channel, height, width), the labels of their digits
     (image,) and the boxes of these (image, 4): top, left, bottom, right in pixels,
     where bottom and right are the first row and column behind. Raises ValueError if
-    there is no room.
+    ``count`` is not positive, or if there is no room or nothing to cut.
     """
+    if count < 1:
+        raise ValueError(f"count must be a positive whole number, got {count}")
     rng, digits = random.Random(f"scenes {seed}"), images.numpy()
-    grain = np.random.default_rng(
-        rng.getrandbits(64)
-    )  # apart, so that noise moves nothing
+    noisy = np.random.default_rng(rng.getrandbits(64))  # apart: noise moves nothing
     made = [_scene(rng, digits, size, fragments) for _ in range(count)]
     scenes, rows, boxes = zip(*made, strict=True)
     scenes = np.stack(scenes)
-    scenes = scenes + grain.normal(0, noise, scenes.shape) if noise else scenes
+    scenes = scenes + noisy.normal(0, noise, scenes.shape) if noise else scenes
     scenes = torch.from_numpy(scenes.clip(0, 1)).to(images.dtype)
     return scenes, labels[torch.tensor(rows)], torch.tensor(boxes)
 
@@ -47,20 +47,23 @@ def _scene(rng, digits, size, fragments):
     scene = np.zeros((digits.shape[1], size, size), digits.dtype)
     row = rng.randrange(len(digits))
     boxes = [_paste(rng, scene, digits[row], [])]
-    while len(boxes) <= fragments:
-        other = rng.randrange(len(digits))
-        fragment = _cut(rng, digits[other])
-        if other != row and fragment.mean() >= INK:
-            boxes.append(_paste(rng, scene, fragment, boxes))
+    for _ in range(fragments):
+        boxes.append(_paste(rng, scene, _fragment(rng, digits, row), boxes))
     return scene, row, boxes[0]
 
 
-def _cut(rng, digit):
-    """Cut a piece half as high and wide from anywhere in a digit."""
-    height, width = (length // 2 for length in digit.shape[1:])
-    top = rng.randrange(digit.shape[1] - height + 1)
-    left = rng.randrange(digit.shape[2] - width + 1)
-    return digit[:, top : top + height, left : left + width]
+def _fragment(rng, digits, row):
+    """Cut a piece half as high and wide from anywhere in a digit of another row."""
+    full_height, full_width = digits.shape[2:]
+    height, width = full_height // 2, full_width // 2
+    for _ in range(TRIES):
+        other = rng.randrange(len(digits))
+        top = rng.randrange(full_height - height + 1)
+        left = rng.randrange(full_width - width + 1)
+        piece = digits[other, :, top : top + height, left : left + width]
+        if other != row and piece.mean() >= INK:
+            return piece
+    raise ValueError("beside the whole digit there is none bright enough to cut up")
 
 
 def _paste(rng, scene, piece, boxes):
