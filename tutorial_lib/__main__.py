@@ -43,7 +43,27 @@ def _parser():
     )
     command.add_argument("address", help="for example https://github.com/you/fork")
     command.set_defaults(command=_repository)
+
+    _add_figures(commands)
     return parser
+
+
+def _add_figures(commands):
+    command = commands.add_parser(
+        "figures", help="write the figures of chapters as files for slides and print"
+    )
+    many = {"action": "append", "default": []}
+    command.add_argument("--chapter", **many, help="for example 6; again for more")
+    command.add_argument("--only", **many, metavar="FIGURE", help="again for more")
+    command.add_argument("--format", choices=["svg", "pdf", "png"], help="default png")
+    command.add_argument("--dpi", type=int, help="of pixels, default 300")
+    command.add_argument("--style", choices=["light", "dark"], help="default light")
+    command.add_argument("--set", **many, metavar="NAME=VALUE", help="again for more")
+    command.add_argument("--out", default="_build/figures", help="default %(default)s")
+    command.add_argument(
+        "--from-outputs", action="store_true", help="what is stored; run nothing"
+    )
+    command.set_defaults(command=_figures)
 
 
 def _sync(options):
@@ -71,6 +91,28 @@ def _repository(options):
     address = write_address(".", options.address)
     print(f"The repository is {address}." if address else "There is no repository.")
     return _sync(argparse.Namespace(check=False))
+
+
+def _figures(options):
+    from tutorial_lib.figure_export.exporting import export
+    from tutorial_lib.figure_export.running import drawing_for
+
+    drawing = drawing_for(
+        format=options.format,
+        dpi=options.dpi,
+        style=options.style,
+        settings=options.set,
+        from_outputs=options.from_outputs,
+    )
+    failed = export(
+        ".",
+        options.out,
+        chapters=options.chapter,
+        only=options.only,
+        settings=options.set,
+        drawing=drawing,
+    )
+    return 1 if failed else 0
 
 
 def _fail(message):

@@ -119,8 +119,10 @@ def fingerprint(root, path):
     That is its code cells, the library's files and the pinned environment.
     """
     digest = hashlib.sha256()
-    for source in sorted((root / "tutorial_lib").rglob("*.*")):
-        if source.suffix in {".css", ".js", ".py"} and source.name not in TOOLS:
+    library = root / "tutorial_lib"
+    for source in sorted(library.rglob("*.*")):
+        is_tool = not TOOLS.isdisjoint(source.relative_to(library).parts)
+        if source.suffix in {".css", ".js", ".py"} and not is_tool:
             digest.update(source.read_bytes())
     digest.update((root / "requirements.txt").read_bytes())
     for cell in read_notebook(path)["cells"]:

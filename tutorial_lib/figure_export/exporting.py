@@ -1,0 +1,150 @@
+"""Exporting: the figures of chapters into a folder, one file each, with an index.
+
+A chapter that fails costs nobody else's figures, and keeps those it drew before. Every
+file is complete or not there.
+
+This module does not know how a figure is drawn, nor what its parameters do.
+"""
+
+import base64
+import os
+import re
+import sys
+from pathlib import Path
+
+from tutorial_lib.figure_export import catalogue, pages
+from tutorial_lib.figure_export.drawing import CLAIM, PICTURE, PREVIEW
+from tutorial_lib.figure_export.parameters import settings_for
+from tutorial_lib.figure_export.running import prepare, run
+from tutorial_lib.progress import progress_bar
+
+STORED = "image/png"  # the form in which notebooks keep their pictures
+
+
+def export(root, out, *, chapters=(), only=(), settings=(), drawing=None):
+    """Write figures of the book under ``root`` into the folder ``out``.
+
+    ``chapters`` and ``only`` pick chapters and figures, all without them; ``settings``
+    are texts like ``seed=7``. Without a ``drawing`` the pictures are those that the
+    notebooks store, and nothing runs. Returns how many chapters failed. Raises
+    ValueError for a chapter, figure or parameter that does not exist.
+    """
+    read = catalogue.read_chapters(root, chapters)
+    wanted = catalogue.choose(read, only)
+    read = [chapter for chapter in read if chapter.path in wanted]
+    settings, out = settings_for(read, settings), _folder(out)
+    harvest = _stored if drawing is None else _drawn
+    sections, problems = [], {}
+    for chapter, found, failures in harvest(read, wanted, settings, drawing):
+        entries = [entry for entry in found if entry.name in wanted[chapter.path]]
+        shown = [_write(out, chapter, entry, drawing) for entry in entries]
+        missing = _missing(wanted[chapter.path], shown)
+        problems[chapter.path.stem] = [*failures, *missing]
+        remark = _remark(settings[chapter.path])
+        sections.append((chapter.title, remark, [one for one in shown if one]))
+    style = drawing and drawing.style
+    index = pages.index_page(sections, book=_title(root), style=style)
+    write_whole(out / "index.html", index.encode())
+    _report(out, sections, problems)
+    return sum(map(bool, problems.values()))
+
+
+def _stored(chapters, wanted, settings, drawing):
+    for chapter in chapters:
+        yield chapter, catalogue.figures_of(chapter), []
+
+
+def _drawn(chapters, wanted, settings, drawing):
+    """Run chapter by chapter; yield each with its figures and what failed."""
+    notebooks = []
+    for chapter in chapters:
+        figures = catalogue.figures_of(chapter)
+        cells = {one.cell for one in figures if one.name in wanted[chapter.path]}
+        prepared = prepare(chapter, cells, settings[chapter.path], drawing)
+        notebooks.append(prepared)
+    counts = [sum(c.cell_type == "code" for c in one.cells) for one in notebooks]
+    with progress_bar(sum(counts), unit="cell") as bar:
+        for i, (chapter, prepared) in enumerate(zip(chapters, notebooks, strict=True)):
+            bar.set_postfix_str(chapter.path.stem)
+            notebook, failure = run(prepared, chapter.path.parent, bar.update)
+            bar.update(sum(counts[: i + 1]) - bar.n)  # also where it stopped early
+            ran = chapter._replace(notebook=notebook)
+            _tell_claims(ran, bar)
+            yield ran, catalogue.figures_of(ran), [failure] if failure else []
+
+
+def _tell_claims(chapter, bar):
+    for cell in chapter.notebook["cells"]:
+        for output in cell.get("outputs", []):
+            if CLAIM in output.get("data", {}):
+                bar.write(
+                    f"{chapter.path.stem}, cell {cell['id']}: a claim of the chapter "
+                    f"does not hold here: {output['data'][CLAIM]}"
+                )
+
+
+def _write(out, chapter, entry, drawing):
+    """Write the files of one figure; return it for the index, or None without any."""
+    suffix = "png" if entry.is_live or drawing is None else drawing.format
+    content = catalogue.shown(entry.outputs, PICTURE if drawing else STORED)
+    if not content:
+        return None
+    files = [f"{entry.name}.{suffix}"]
+    write_whole(out / files[0], base64.b64decode(content))
+    if entry.is_live:
+        files.append(f"{entry.name}.html")
+        page = pages.live_page(
+            catalogue.shown(entry.outputs, "text/html"),
+            name=entry.name,
+            chapter=chapter.title,
+            caption=entry.caption,
+            style=drawing and drawing.style,
+        )
+        write_whole(out / files[1], page.encode())
+    preview = base64.b64decode(catalogue.shown(entry.outputs, PREVIEW)) or None
+    return pages.Shown(entry.name, entry.caption, entry.alternative, files, preview)
+
+
+def _missing(names, shown):
+    written = {figure.name for figure in shown if figure}
+    missing = [name for name in names if name not in written]
+    return [f"not written: {', '.join(missing)}"] if missing else []
+
+
+def _remark(settings):
+    if not settings:
+        return ""
+    values = ", ".join(f"{name} = {value!r}" for name, value in settings.items())
+    return f"Drawn with {values}. The captions tell of the book's own figures."
+
+
+def _title(root):
+    text = (Path(root) / "_config.yml").read_text(encoding="utf-8")
+    return re.search(r"^title: *(.*)$", text, re.MULTILINE).group(1)
+
+
+def _folder(out):
+    """Make the folder for the figures before anything runs for hours."""
+    out = Path(out)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"cannot make {out}: {error.strerror}") from None
+    if not os.access(out, os.W_OK):
+        raise ValueError(f"cannot write into {out}: name another folder with --out")
+    return out
+
+
+def write_whole(path, content):
+    """Write a file under another name first, so that it is never there in part."""
+    fresh = path.with_name(f"{path.name}.new")
+    fresh.write_bytes(content)
+    os.replace(fresh, path)
+
+
+def _report(out, sections, problems):
+    count = sum(len(figures) for _, _, figures in sections)
+    print(f"Wrote {count} figures: open {out / 'index.html'}")
+    for stem, failures in problems.items():
+        for failure in failures:
+            print(f"{stem}: {failure}", file=sys.stderr)
