@@ -11,8 +11,10 @@ import zlib
 import numpy as np
 import pytest
 import torch
+from architecture_code import CODE
 
 from tutorial_lib.figures import (
+    show_architecture,
     show_attention,
     show_kernel_regression,
     show_positions,
@@ -26,7 +28,17 @@ HOSTILE = "</script><!-- \u2028 <img src=x onerror=alert(1)> $x^2$ & \"'"
 WORDS = ["I", "love", "cats"]
 WEIGHTS = torch.tensor([[0.5, 0.25, 0.25], [0.0, 1.0, 0.0], [0.0004, 0.1996, 0.8]])
 FRAGMENTS = ["base.js", "colours.js", "lines.js", "heatmap.js", "sliders.js"]
-FIGURES = ["attention.js", "kernel_regression.js", "positions.js", "softmax.js"]
+FIGURES = [
+    "architecture.js",
+    "attention.js",
+    "kernel_regression.js",
+    "positions.js",
+    "softmax.js",
+]
+
+
+def architecture(**options):
+    return show_architecture(CODE, **options)
 
 
 def attention(**options):
@@ -46,14 +58,14 @@ def positions(**options):
 
 
 every_figure = pytest.mark.parametrize(
-    "show", [attention, kernel_regression, positions, softmax]
+    "show", [architecture, attention, kernel_regression, positions, softmax]
 )
 
 
 def code_and_data(figure):
     """Split a figure's script at its data."""
     script = re.search(r"<script>(.*)</script>", figure.html, re.DOTALL)[1]
-    code, call = script.rsplit("start(", 1)
+    code, call = script.rsplit('start("', 1)  # in the data the quote is escaped
     decoder = json.JSONDecoder()
     data, end = decoder.raw_decode(call, call.index("{"))
     css, _ = decoder.raw_decode(call, end + 2)
@@ -556,7 +568,7 @@ def test_styles_move_nothing_that_a_reader_asked_to_keep_still():
 
 def test_the_sources_name_nothing_unknown_and_nothing_in_vain(tmp_path):
     parts = [(HERE / name).read_text(encoding="utf-8") for name in FRAGMENTS + FIGURES]
-    used = "start(attention, kernel_regression, positions, softmax);\n"
+    used = "start(architecture, attention, kernel_regression, positions, softmax);\n"
     (tmp_path / "all.js").write_text("\n".join([*parts, used]), encoding="utf-8")
     oxlint = pathlib.Path(sysconfig.get_path("scripts")) / "oxlint"
     config = str(HERE / ".oxlintrc.json")

@@ -7,10 +7,12 @@ import re
 import matplotlib
 import pytest
 import torch
+from architecture_code import CODE
 
 from tutorial_lib import kernels
 from tutorial_lib.attention import nadaraya_watson
 from tutorial_lib.figures import (
+    show_architecture,
     show_attention,
     show_kernel_regression,
     show_positions,
@@ -24,6 +26,11 @@ X = torch.tensor([0.0, 0.5, 1.0, 1.5, 2.5, 3.0, 4.0])
 Y = torch.tensor([0.0, 1.0, 0.5, 2.0, 1.5, 0.0, 1.0])
 SCORES = torch.tensor([2.0, 1.0, 0.0, -1.0])
 TABLE = torch.randn(40, 8, generator=torch.manual_seed(2)).double()
+
+
+@functools.cache
+def architecture(**options):
+    return show_architecture(CODE, **options)
 
 
 @functools.cache
@@ -52,7 +59,7 @@ UNREPORTED = (
 )
 
 every_figure = pytest.mark.parametrize(
-    "show", [attention, kernel_regression, positions, softmax]
+    "show", [architecture, attention, kernel_regression, positions, softmax]
 )
 
 
@@ -217,7 +224,7 @@ def test_a_hidden_figure_draws_itself_when_it_appears(show, page_at, tmp_path):
 def test_keys_pressed_in_a_figure_stay_there(show, shown):
     page = shown(show())
     page.evaluate("addEventListener('keydown', event => (window.heard = event.key))")
-    page.locator("input").first.focus()
+    page.locator("input, .stage button").first.focus()
     press(page, "ArrowRight", "d", "d")
     assert page.evaluate("window.heard") is None
     assert page.locator("[data-lm-suppress-shortcuts=true]").count() == 1
@@ -232,7 +239,7 @@ def test_screen_readers_hear_the_last_of_many_sentences_only(show, shown):
         "node => new MutationObserver(() => window.told.push(node.textContent))"
         ".observe(node, {childList: true})"
     )
-    page.locator("[role=application], .track input").first.focus()
+    page.locator("[role=application], .track input, .stage button").first.focus()
     press(page, *["ArrowRight"] * 5)
     page.wait_for_function("window.told.length")
     assert list(map(without_isolates, page.evaluate("window.told"))) == [said(page)]
@@ -254,6 +261,7 @@ def test_hostile_text_is_shown_as_text(shown):
         show_softmax([1.0, 2.0], labels=[hostile, script], title=hostile),
         show_kernel_regression([0, 1], [0, 1], title=f"{script} {hostile}"),
         show_positions(8, 4, title=f"{hostile} {script}"),
+        show_architecture(CODE, title=f"{script} {hostile}"),
     ):
         page = shown(figure)
         press(page, *["Tab"] * 4, "ArrowDown", "ArrowRight")

@@ -3,12 +3,14 @@
 This package knows no model: tensors and labels go in, a figure comes out.
 """
 
+from .architecture import show_architecture
 from .attention import show_attention
 from .kernel_regression import show_kernel_regression
 from .positions import show_positions
 from .softmax import show_softmax
 
 __all__ = [
+    "show_architecture",
     "show_attention",
     "show_kernel_regression",
     "show_positions",

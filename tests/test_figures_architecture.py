@@ -1,0 +1,444 @@
+"""The Transformer's diagram agrees with the Transformer, and leads to its code."""
+
+import functools
+import inspect
+import linecache
+import re
+
+import pytest
+import torch
+from architecture_code import CODE
+
+from tutorial_lib.figures import show_architecture
+from tutorial_lib.figures.architecture import PARTS
+from tutorial_lib.figures.architecture_parts import ABOUT
+from tutorial_lib.figures.diagram import HEIGHT, MASKS, WIDTH, transformer
+from tutorial_lib.figures.listing import cut_at_comments, source_of
+from tutorial_lib.masks import causal_mask, length_mask
+from tutorial_lib.transformer import Decoder, Encoder, Transformer
+
+PHONE = {"viewport": {"width": 400, "height": 500}, "has_touch": True}
+DIAGRAM = transformer()
+BOXES = {box.name: box for box in DIAGRAM.boxes}
+FRAMES = {name: box.frame for name, box in BOXES.items() if box.frame}
+# Where the text of the code ends on the page, to the right and below.
+ENDS = """() => {
+  const range = document.createRange();
+  const { shadowRoot } = document.querySelector("[data-figure]");
+  range.selectNodeContents(shadowRoot.querySelector("pre code"));
+  const boxes = [...range.getClientRects()];
+  const farthest = (side) => Math.max(...boxes.map((box) => box[side]));
+  return { right: farthest("right"), bottom: farthest("bottom") };
+}"""
+# By how the name of a module ends that does the work of a box.
+MODULES = {
+    r"embedding\.words": "embedding",
+    r"embedding\.position": "position",
+    r"encoder\..*\.attention\.map": "self-attention",
+    r"decoder\..*\.attention\.map": "causal self-attention",
+    r"cross_attention\.map": "cross-attention",
+    r"residuals\.\d\.norm": "add & norm",
+    r"feed_forward": "feed-forward",
+    r"decoder\.vocab": "linear",
+}
+
+
+@functools.cache
+def figure():
+    return show_architecture(CODE)
+
+
+def code_of(name):
+    """Return the source that the box of this name leads to."""
+    return inspect.getsource(CODE[ABOUT[BOXES[name].about].part])
+
+
+def holds(frame, place):
+    (x, y, width, height), (left, top, wide, high) = place, frame
+    return (
+        left <= x and x + width <= left + wide and top <= y and y + height <= top + high
+    )
+
+
+def apart(one, other):
+    (x, y, width, height), (left, top, wide, high) = one, other
+    beside = x + width <= left or left + wide <= x
+    return beside or y + height <= top or top + high <= y
+
+
+# ---- the diagram
+
+
+def computed(model):
+    """List the boxes of what the modules compute, in the order in which they do."""
+    done = []
+    for name, module in model.named_modules():
+        for end, box in MODULES.items():
+            if re.search(f"{end}$", name):
+                module.register_forward_hook(lambda *_, box=box: done.append(box))
+    words, lengths = torch.tensor([[3, 4, 5]]), torch.tensor([3])
+    model(words, lengths, words)
+    return done
+
+
+def drawn(tower):
+    """List the boxes that a stream meets on its way up a tower."""
+    inside = [box for name, box in BOXES.items() if name.startswith(f"{tower}: ")]
+    upward = sorted(inside, key=lambda box: -box.place[1])
+    return [box.about for box in upward if "mask" not in box.about]
+
+
+def test_the_boxes_stand_in_the_order_in_which_the_model_computes():
+    sizes, options = (8, 2, 16, 1), {"max_tokens": 9, "norm_first": False}
+    model = Transformer(Encoder(9, *sizes, **options), Decoder(9, *sizes, **options))
+    assert [*drawn("encoder"), *drawn("decoder"), "linear"] == computed(model)
+    assert BOXES["linear"].place[1] < min(
+        box.place[1] for name, box in BOXES.items() if name.startswith("decoder: ")
+    )
+
+
+def test_the_small_grids_are_the_library_s_masks():
+    def drawn(mask):
+        return ["".join(str(int(cell)) for cell in row) for row in mask]
+
+    assert MASKS["causal self-attention"] == drawn(causal_mask(3))
+    assert MASKS["self-attention"] == drawn(length_mask([2], 3)[0].expand(3, 3))
+    assert MASKS["cross-attention"] == drawn(length_mask([3], 4)[0].expand(3, 4))
+
+
+def test_each_attention_has_its_own_grid_in_the_box_of_its_mask():
+    for name, box in BOXES.items():
+        if "mask of " in name:
+            x, y, width, height = box.place
+            cells = MASKS[box.about.removeprefix("mask of ")]
+            assert (x + width / 2, y + height / 2, cells) in DIAGRAM.masks
+
+
+def test_boxes_are_in_the_picture_and_do_not_overlap():
+    assert len(BOXES) == len(DIAGRAM.boxes)
+    for name, box in BOXES.items():
+        assert holds((0, 0, WIDTH, HEIGHT), box.place), name
+        for other, there in BOXES.items():
+            assert name == other or apart(box.place, there.place), (name, other)
+
+
+def test_frames_hold_what_they_are_named_for():
+    for tower in ("encoder", "decoder"):
+        whole, block = FRAMES[tower], FRAMES[f"{tower} block"]
+        assert holds(FRAMES["Transformer"], whole) and holds(whole, block)
+        for name, box in BOXES.items():
+            of_tower = name.startswith((f"{tower}: ", f"{tower} block"))
+            in_tower = of_tower or (tower == "decoder" and name in ("linear", "tied"))
+            assert holds(whole, box.place) == in_tower, name
+            of_block = of_tower and "block" not in name
+            in_block = of_block and not name.endswith(("embedding", "position"))
+            assert holds(block, box.place) == in_block, name
+    assert not holds(FRAMES["Transformer"], BOXES["softmax"].place)
+
+
+def test_every_arrow_ends_at_the_edge_of_a_box_or_below_a_word():
+    edges = []
+    for head in DIAGRAM.heads:
+        x, y = head[0]
+        edges.append(any(
+            (y == top + high and left < x < left + wide)
+            or (x in (left, left + wide) and top < y < top + high)
+            for left, top, wide, high in (box.place for box in DIAGRAM.boxes)
+        ))  # fmt: skip
+    words = [
+        head for head, at_box in zip(DIAGRAM.heads, edges, strict=True) if not at_box
+    ]
+    above = [min(DIAGRAM.texts, key=lambda text: abs(text[0] - x) + abs(text[1] - y))[2]
+             for (x, y), *_ in words]  # fmt: skip
+    assert above == ["memory", "next French word"]
+
+
+# ---- the code
+
+
+def test_every_part_is_listed_with_its_whole_source():
+    for part, value in CODE.items():
+        cuts = figure().data["code"][part]["cuts"]
+        assert "".join(cuts) == inspect.getsource(value)
+        assert figure().data["code"][part]["name"] == value.__name__
+
+
+def test_comments_and_docstrings_are_cut_out_of_the_code():
+    source = 'def f(x):\n    """Is # no."""\n    y = "# this"  # that\n    return y\n'
+    assert cut_at_comments(source) == [
+        "def f(x):\n    ",
+        '"""Is # no."""',
+        '\n    y = "# this"  ',
+        "# that",
+        "\n    return y\n",
+    ]
+
+
+def test_every_mark_stands_in_the_library_s_code():
+    for about in ABOUT.values():
+        for mark in about.marks:
+            assert mark in inspect.getsource(CODE[about.part]), mark
+
+
+def test_marked_lines_are_those_with_the_mark():
+    lines = inspect.getsource(Transformer).splitlines()
+    found = [lines[i].strip() for i in figure().data["about"]["tied"]["marks"]]
+    assert found == [
+        "if tied:",
+        "decoder.vocab.weight = decoder.embedding.words.weight",
+    ]
+
+
+def test_a_class_of_a_notebook_s_cell_has_a_source():
+    cell = (
+        "import functools\n\n"
+        "class Early:\n    def forward(self):\n        return 0\n\n"
+        "@functools.total_ordering\n"
+        "class Embedding:\n"
+        "    size = 3\n\n    def __lt__(self, x):\n        return x\n"
+    )
+    linecache.cache["<cell 1>"] = (len(cell), None, cell.splitlines(keepends=True), "")
+    names = {"__name__": "no_module_of_this_name"}
+    exec(compile(cell, "<cell 1>", "exec"), names)
+    assert source_of(names["Embedding"]) == cell[cell.index("@") :]
+    changed = show_architecture({**CODE, "embedding": names["Embedding"]})
+    assert "".join(changed.data["code"]["embedding"]["cuts"]) == cell[cell.index("@") :]
+
+
+def test_a_method_from_elsewhere_leads_to_no_other_class():
+    class Borrowing:
+        pass
+
+    Borrowing.forward = Encoder.forward
+    assert source_of(Borrowing) is None
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_missing_part_is_named(part):
+    code = {name: value for name, value in CODE.items() if name != part}
+    with pytest.raises(ValueError, match=f"the diagram misses '{part}': map a class"):
+        show_architecture(code)
+
+
+def test_unknown_parts_are_named_with_those_that_there_are():
+    with pytest.raises(
+        ValueError, match=r"does not know 'mask', 'head': .* length mas"
+    ):
+        show_architecture({**CODE, "mask": length_mask, "head": length_mask})
+
+
+@pytest.mark.parametrize("value", [len, dict, 3, None, torch.nn.Linear(2, 2)])
+def test_code_without_a_source_is_refused_with_advice(value):
+    message = f"no source found for 'embedding', got {re.escape(repr(value))}: pass a"
+    with pytest.raises(ValueError, match=message) as refusal:
+        show_architecture({**CODE, "embedding": value})
+    assert "\n" not in str(refusal.value)
+
+
+# ---- in a browser
+
+
+@pytest.fixture
+def shown(page_at, tmp_path):
+    """Return a function that opens the figure's page."""
+    figure().save(tmp_path / "figure.html")
+    return lambda **options: page_at(tmp_path / "figure.html", **options)
+
+
+def button(page, name):
+    return page.get_by_role("button", name=name, exact=True)
+
+
+def chosen(page):
+    """Name the boxes that are pressed, framed or told of: one and the same."""
+    names = page.locator("[aria-pressed=true]").evaluate_all(
+        "boxes => boxes.map(box => box.ariaLabel)"
+    )
+    told = page.locator(".readout").inner_text().split("\n")[0]
+    assert names == [told]
+    assert page.locator(".frame[data-chosen]").count() == (told in FRAMES)
+    return told
+
+
+def test_every_box_leads_to_its_own_code_and_says_what_it_does(shown):
+    page = shown()
+    assert page.locator(".stage button").count() == len(BOXES)
+    for name, box in BOXES.items():
+        button(page, name).click()
+        assert chosen(page) == name
+        assert page.locator("pre").text_content() == code_of(name)
+        about = ABOUT[box.about]
+        assert page.locator(".readout").text_content() == (
+            f"{name}\n{about.does}\nin: {about.takes}\nout: {about.gives}\n"
+            f"code: {CODE[about.part].__name__}"
+        )
+        listing = page.get_by_role(
+            "region", name=f"source of {CODE[about.part].__name__}"
+        )
+        assert listing.is_visible()
+
+
+def test_a_click_on_a_frame_is_one_on_its_name(shown):
+    page = shown()
+    stage = page.locator(".stage").bounding_box()
+    scale = stage["width"] / WIDTH
+    for name, (x, y, _, height) in FRAMES.items():
+        page.mouse.click(
+            stage["x"] + scale * (x + 3), stage["y"] + scale * (y + height - 3)
+        )
+        assert chosen(page) == name
+
+
+def test_tab_and_enter_open_a_box(shown):
+    page = shown()
+    for key in ("Tab", "Tab", "Tab"):
+        page.keyboard.press(key)
+    assert chosen(page) == "Transformer"
+    page.keyboard.press("Enter")
+    assert chosen(page) == "encoder: embedding"
+    page.keyboard.press("Tab")
+    page.keyboard.press("Space")
+    assert chosen(page) == "encoder: position"
+
+
+def test_arrow_keys_follow_the_stream_and_change_towers(shown):
+    page = shown()
+    button(page, "encoder: embedding").focus()
+    seen = []
+    for key in (
+        "Up",
+        "Up",
+        "Up",
+        "Up",
+        "Right",
+        "Down",
+        "Down",
+        "Right",
+        "Left",
+        "Left",
+    ):
+        page.keyboard.press(f"Arrow{key}")
+        assert button(page, chosen(page)).evaluate("box => box.matches(':focus')")
+        seen.append(chosen(page))
+    assert seen == [
+        "encoder: position",
+        "encoder: self-attention",
+        "encoder: add & norm after self-attention",
+        "encoder: feed-forward",
+        "decoder: cross-attention",
+        "decoder: add & norm after causal self-attention",
+        "decoder: causal self-attention",
+        "decoder: mask of causal self-attention",
+        "decoder: causal self-attention",
+        "encoder: mask of self-attention",
+    ]
+
+
+def test_arrow_keys_reach_every_box(shown):
+    page = shown()
+    reached, waiting = set(), ["Transformer"]
+    while waiting:
+        name = waiting.pop()
+        if name in reached:
+            continue
+        reached.add(name)
+        for key in ("ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight"):
+            button(page, name).focus()
+            page.keyboard.press(key)
+            waiting.append(chosen(page))
+    assert reached == set(BOXES)
+
+
+def test_arrow_keys_in_the_code_scroll_it_and_choose_nothing(shown):
+    page = shown()
+    button(page, "decoder").click()
+    page.locator("pre").focus()
+    page.keyboard.press("ArrowDown")
+    page.wait_for_function(
+        "document.querySelector('[data-figure]').shadowRoot"
+        ".querySelector('pre').scrollTop > 0"
+    )
+    assert chosen(page) == "decoder"
+
+
+@pytest.mark.parametrize("options", [{}, PHONE], ids=["wide", "phone"])
+def test_the_lines_that_matter_are_marked_and_in_sight(options, shown):
+    page = shown(**options)
+    lines = page.locator("pre code")
+    for name in ("tied", "linear", "softmax", "decoder: cross-attention"):
+        button(page, name).click()
+        about = ABOUT[BOXES[name].about]
+        source = code_of(name).splitlines()
+        marked = [
+            i for i, line in enumerate(source) if any(m in line for m in about.marks)
+        ]
+        high = lines.bounding_box()["height"] / len(source)
+        tops = page.locator("mark").evaluate_all("marks => marks.map(m => m.offsetTop)")
+        assert tops == pytest.approx([high * i for i in marked], abs=2)
+        first, window = page.locator("mark").first, page.locator("pre").bounding_box()
+        assert first.bounding_box()["height"] == pytest.approx(high, abs=1)
+        top = first.bounding_box()["y"] - window["y"]
+        assert 0 <= top <= window["height"] - high
+    button(page, "encoder: embedding").click()
+    assert page.locator("mark").count() == 0
+    assert page.locator("pre").evaluate("pre => pre.scrollTop") == 0
+
+
+@pytest.mark.parametrize("options", [{}, PHONE], ids=["wide", "phone"])
+def test_the_code_scrolls_to_its_last_letter(options, shown):
+    page = shown(**options)
+    button(page, "decoder").click()
+    listing = page.locator("pre")
+    listing.evaluate("pre => pre.scrollTo(9999, 9999)")
+    window, end = listing.bounding_box(), page.evaluate(ENDS)
+    assert listing.evaluate("pre => pre.scrollLeft > 0 && pre.scrollTop > 0")
+    assert window["x"] < end["right"] <= window["x"] + window["width"]
+    assert window["y"] < end["bottom"] <= window["y"] + window["height"]
+
+
+@pytest.mark.parametrize("options", [{}, PHONE], ids=["wide", "phone"])
+def test_on_paper_the_code_is_whole(options, shown):
+    page = shown(**options)
+    button(page, "decoder").click()
+    page.emulate_media(media="print")
+    window, end = page.locator("pre").bounding_box(), page.evaluate(ENDS)
+    assert end["right"] <= window["x"] + window["width"]
+    assert end["bottom"] <= window["y"] + window["height"]
+
+
+def test_the_code_stands_beside_the_diagram_or_below_it_on_a_phone(shown):
+    for options, beside in (({}, True), (PHONE, False)):
+        page = shown(**options)
+        stage, panel = page.locator(".stage"), page.locator(".panel")
+        diagram, code = stage.bounding_box(), panel.bounding_box()
+        assert (diagram["x"] + diagram["width"] <= code["x"]) == beside
+        assert (diagram["y"] + diagram["height"] <= code["y"]) != beside
+        if beside:
+            assert code["height"] <= diagram["height"] + 1
+
+
+def test_a_tap_brings_what_a_box_does_into_sight(shown):
+    page = shown(**PHONE)
+    button(page, "decoder: feed-forward").tap()
+    assert chosen(page) == "decoder: feed-forward"
+    sentence = page.locator(".readout").bounding_box()
+    assert sentence["y"] >= 0 and sentence["y"] + sentence["height"] <= 501
+
+
+@pytest.mark.parametrize("width", [360, 400, 688, 1200])
+def test_labels_fit_their_boxes_and_stay_legible(width, shown):
+    page = shown(viewport={"width": width, "height": 700})
+    for label in page.locator(".stage button").all():
+        assert label.evaluate("box => box.scrollWidth <= box.clientWidth + 1")
+        assert label.evaluate("box => box.scrollHeight <= box.clientHeight + 1")
+        size = label.evaluate("box => parseFloat(getComputedStyle(box).fontSize)")
+        assert 10 <= size <= 14
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_marked_code_and_chosen_boxes_are_open_to_anybody(scheme, shown, barriers):
+    page = shown(color_scheme=scheme, **PHONE)
+    for name in ("decoder: cross-attention", "encoder block"):
+        button(page, name).click()
+        assert barriers(page) == []
