@@ -1,0 +1,359 @@
+"""Figures as files: chosen by name, drawn in a kernel or taken as they are stored."""
+
+import ast
+import base64
+import io
+import sys
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgb, to_rgba
+from matplotlib.figure import Figure
+
+from tutorial_lib.__main__ import main
+from tutorial_lib.figure_export import catalogue
+from tutorial_lib.figure_export.dark import PAPER, darkened, on_dark
+from tutorial_lib.figure_export.drawing import ToleratedClaims, draw
+from tutorial_lib.figure_export.pages import as_html
+from tutorial_lib.figure_export.parameters import settings_for
+from tutorial_lib.figure_export.running import Drawing, drawing_for, prepare
+from tutorial_lib.sync import write_notebook
+
+pytest.importorskip("papermill")
+BOOK = Path(__file__).parents[1]
+ASKED = {"format": None, "dpi": None, "style": None, "settings": []}
+PIXEL = base64.b64encode(b"a stored picture").decode()
+DRAW = "from matplotlib.figure import Figure\n\nfigure = Figure(figsize=(2, 1))\n"
+LIVE = '<style>x</style><div data-figure="1"></div><script>"&"</script>'
+
+
+def cell(name, source, *, figure=None, tags=(), data=None):
+    """Make a code cell; ``data`` is what it stores."""
+    caption = {"caption": "What *is* seen & said.", "name": figure}
+    about = {"mystnb": {"figure": caption, "image": {"alt": 'A "line".'}}}
+    shown = {"data": data, "metadata": {}, "output_type": "display_data"}
+    return {
+        "cell_type": "code",
+        "execution_count": None,
+        "id": name,
+        "metadata": {"tags": list(tags), **(about if figure else {})},
+        "outputs": [shown] if data else [],
+        "source": source.splitlines(keepends=True),
+    }
+
+
+def write_chapter(root, name, *cells):
+    heading = {
+        "cell_type": "markdown",
+        "id": "h",
+        "metadata": {},
+        "source": ["# Title"],
+    }
+    kernel = {
+        "kernelspec": {"name": "python3", "display_name": "", "language": "python"}
+    }
+    content = {"cells": [heading, *cells], "metadata": kernel}
+    write_notebook(
+        root / "notebooks" / f"{name}.ipynb",
+        {**content, "nbformat": 4, "nbformat_minor": 5},
+    )
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    """Make a book of two chapters, and work there."""
+    (tmp_path / "notebooks").mkdir()
+    (tmp_path / "_config.yml").write_text("title: A & B\n")
+    stored = {"image/png": PIXEL, "text/plain": "<Figure>"}
+    live = {"image/png": PIXEL, "text/html": LIVE, "text/plain": "It says «a»."}
+    write_chapter(
+        tmp_path,
+        "01_lines",
+        cell("parameters", "seed = 0  # any\nname = 'a'", tags=["parameters"]),
+        cell(
+            "line",
+            "assert seed == 0, 'unlucky'\n"
+            f"{DRAW}figure.subplots().set_title(f'seed {{seed}}', gid='title')\nfigure",
+            figure="fig-line",
+            data=stored,
+        ),
+        cell("sum", "1 + 1"),
+    )
+    write_chapter(
+        tmp_path,
+        "02_fails",
+        cell("early", f"{DRAW}figure", figure="fig-early", data=stored),
+        cell("broken", "1 / 0\n"),
+        cell("late", f"{DRAW}figure", figure="fig-late", data=stored),
+        cell("live", "3", data=live),
+    )
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def chapters(root):
+    return catalogue.read_chapters(root)
+
+
+def contrast(one, other):
+    def luminance(colour):
+        parts = np.array(to_rgb(colour))
+        light = np.where(
+            parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4
+        )
+        return light @ [0.2126, 0.7152, 0.0722]
+
+    low, high = sorted([luminance(one), luminance(other)])
+    return (high + 0.05) / (low + 0.05)
+
+
+# --- What there is
+
+
+def test_every_figure_of_the_book_has_a_name_of_its_own_and_a_caption():
+    entries = [e for one in chapters(BOOK) for e in catalogue.figures_of(one)]
+    names = [entry.name for entry in entries]
+    assert len(set(names)) == len(names) > 90
+    assert all(entry.caption and entry.alternative for entry in entries)
+    assert {entry.is_live for entry in entries} == {True, False}
+    assert {"fig-alignment", "fig-06-ask"} <= set(names)
+
+
+def test_a_chapter_is_found_by_its_number_with_or_without_the_zero(root):
+    for text in ("2", "02", "02_fails"):
+        [chapter] = catalogue.read_chapters(root, [text])
+        assert chapter.path.stem == "02_fails"
+    with pytest.raises(ValueError, match="no chapter 7: the book has 01, 02"):
+        catalogue.read_chapters(root, ["7"])
+
+
+@pytest.mark.parametrize("name", ["fig-lines", "fig-lnie", "line"])
+def test_a_wrong_name_of_a_figure_brings_those_that_are_near(root, name, capsys):
+    assert main(["figures", "--from-outputs", "--only", name]) == 1
+    assert "did you mean fig-line" in capsys.readouterr().err
+
+
+# --- Parameters
+
+
+def test_a_setting_goes_to_the_chapters_that_have_the_parameter(root):
+    settings = settings_for(chapters(root), ["seed=7", "name=5"])
+    assert list(settings.values()) == [{"seed": 7, "name": "5"}, {}]
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("sed=7", r"parameter sed: chapter 01 has seed=0 \(any\), name=a$"),
+        ("seed=seven", "seed=seven does not fit 01_lines.*give a whole number"),
+        ("seed=7.5", "give a whole number"),
+        ("seed=True", "give a whole number"),
+        ("seed", "write it like --set seed=7"),
+    ],
+)
+def test_a_setting_that_fits_no_chapter_says_what_would(root, setting, message):
+    with pytest.raises(ValueError, match=message):
+        settings_for(chapters(root), [setting])
+
+
+# --- As they are stored
+
+
+def test_stored_pictures_are_taken_as_they_are(root, capsys):
+    assert main(["figures", "--from-outputs", "--out", "slides"]) == 0
+
+    assert (
+        capsys.readouterr().out
+        == f"Wrote 4 figures: open {Path('slides/index.html')}\n"
+    )
+    assert sorted(path.name for path in Path("slides").iterdir()) == [
+        "fig-02-live.html",
+        "fig-02-live.png",
+        "fig-early.png",
+        "fig-late.png",
+        "fig-line.png",
+        "index.html",
+    ]
+    assert Path("slides/fig-line.png").read_bytes() == b"a stored picture"
+
+
+@pytest.mark.parametrize(
+    "option",
+    ["--format=svg", "--format=pdf", "--dpi=90", "--style=dark", "--set=seed=7"],
+)
+def test_stored_pictures_cannot_be_had_otherwise(root, option, capsys):
+    assert main(["figures", "--from-outputs", option, "--out", "slides"]) == 1
+    assert "leave" in capsys.readouterr().err
+    assert not Path("slides").exists()
+
+
+def test_a_live_figure_becomes_a_page_with_title_language_and_caption(root):
+    main(["figures", "--from-outputs", "--only", "fig-02-live", "--out", "slides"])
+    page = Path("slides/fig-02-live.html").read_text()
+    assert page.startswith('<!doctype html>\n<html lang="en">')
+    assert "<title>fig-02-live · Title</title>" in page
+    assert "<figcaption>It says «a».</figcaption>" in page
+    assert '<div data-figure="1"></div><script>"&"</script>' in page
+    assert "<style>x</style>" not in page  # which only the book's theme needs
+
+
+def test_the_index_shows_captions_by_chapter(root):
+    main(["figures", "--from-outputs", "--out", "slides"])
+    index = Path("slides/index.html").read_text()
+    assert "<title>Figures of A &amp; B</title>" in index
+    assert "What <em>is</em> seen &amp; said." in index
+    assert '<img src="fig-line.png" alt="A &quot;line&quot;.">' in index
+    assert index.index("fig-line") < index.index("fig-early") < index.index("fig-02")
+    assert as_html("<b>") == "&lt;b&gt;"
+
+
+# --- Drawn again
+
+
+def test_a_run_follows_its_parameters_and_a_failure_loses_only_its_own(root, capsys):
+    before = {path: path.read_bytes() for path in root.glob("notebooks/*")}
+    options = ["--format", "svg", "--set", "seed=7", "--out", "slides"]
+
+    assert main(["figures", *options]) == 1
+
+    said = capsys.readouterr()
+    assert (
+        "cell line: a claim of the chapter does not hold here: assert seed" in said.out
+    )
+    assert "02_fails: cell broken failed with ZeroDivisionError" in said.err
+    assert "02_fails: not written: fig-late, fig-02-live" in said.err
+    written = {path.name: path.read_text() for path in Path("slides").iterdir()}
+    assert set(written) == {"fig-line.svg", "fig-early.svg", "index.html"}
+    assert "<!-- seed 7 -->" in written["fig-line.svg"]
+    assert "Drawn with seed = 7." in written["index.html"]
+    assert {path: path.read_bytes() for path in root.glob("notebooks/*")} == before
+
+
+def test_a_run_ends_with_the_last_figure_and_stores_nothing_from_before(root):
+    chapter = catalogue.read_chapters(root, ["2"])[0]
+    notebook = prepare(chapter, {"early"}, {}, Drawing("svg", 300, "light"))
+    assert [one.id for one in notebook.cells] == ["hand-over", "h", "early"]
+    assert notebook.cells[-1].outputs == []
+
+
+def test_parameters_follow_those_of_the_chapter(root):
+    chapter = catalogue.read_chapters(root, ["1"])[0]
+    notebook = prepare(chapter, {"line"}, {"seed": 7}, Drawing("svg", 300, "light"))
+    _, _, parameters, injected, _ = notebook.cells
+    assert parameters.id == "parameters"
+    assert "seed = 7" in injected.source
+
+
+def test_only_a_claim_of_the_chapter_itself_is_tolerated():
+    source = (
+        "assert sum([1]) == 2, 'no'\n"
+        "if True:\n    assert sum([2]) == 2\n    assert sum([3]) == 2\n"
+        "def strict(): assert sum([4]) == 2\n"
+    )
+    noted, names = [], {}
+    module = sys.modules["tutorial_lib.figure_export.drawing"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "note", noted.append)
+        tree = ToleratedClaims().visit(ast.parse(source))
+        exec(compile(tree, "cell", "exec"), names)
+    assert noted == ["assert sum([1]) == 2, 'no'", "assert sum([3]) == 2"]
+    with pytest.raises(AssertionError):
+        names["strict"]()
+
+
+def picture():
+    """Draw a heatmap with a number on it, a line and a box beside it."""
+    figure = Figure(figsize=(3, 1.5), layout="compressed")
+    left, right = figure.subplots(1, 2)
+    left.imshow([[0.0, 1.0]], cmap="Blues")
+    left.text(0, 0, "0.00", color="black")
+    right.plot([0, 1], color="#1f62c8", label="weight")
+    right.text(0.5, 0.5, "box", bbox={"fc": "white", "ec": "black"})
+    right.legend()
+    return figure
+
+
+@pytest.mark.parametrize("format", ["svg", "pdf", "png"])
+@pytest.mark.parametrize("style", ["light", "dark"])
+def test_the_same_figure_is_the_same_file(format, style):
+    once, again = (draw(picture(), format, 100, style) for _ in range(2))
+    assert once == again
+    assert b"CreationDate" not in once and b"<dc:date>" not in once
+
+
+def test_dots_per_inch_are_those_asked_for():
+    from PIL import Image
+
+    small, large = (
+        Image.open(io.BytesIO(draw(picture(), "png", dpi, "light")))
+        for dpi in (50, 200)
+    )
+    assert large.width / small.width == pytest.approx(4, rel=0.02)
+
+
+# --- Dark
+
+
+@pytest.mark.parametrize(
+    "colour", ["#1f62c8", "#c2410c", "#15803d", "#7e22ce", "#555555"]
+)
+def test_a_color_keeps_on_dark_the_contrast_that_it_had_on_white(colour):
+    expected = contrast(colour, "white")
+    assert contrast(darkened(colour)[:3], PAPER) == pytest.approx(expected, rel=0.01)
+
+
+def test_paper_and_ink_change_places_and_transparency_stays():
+    assert darkened("white") == pytest.approx(to_rgba(PAPER))
+    assert darkened("black") == pytest.approx((1, 1, 1, 1))
+    assert darkened((0, 0, 0, 0.3))[3] == 0.3
+    assert len(darkened(np.ones((2, 4)))) == 2
+
+
+def test_a_dark_picture_keeps_the_colors_of_its_heatmap():
+    from PIL import Image
+
+    light, dark = (
+        Image.open(io.BytesIO(draw(picture(), "png", 100, style))).convert("RGB")
+        for style in ("light", "dark")
+    )
+    paper = tuple(round(255 * part) for part in to_rgb(PAPER))
+    deep, pale = (
+        tuple(round(255 * p) for p in mpl.colormaps["Blues"](x)[:3]) for x in (1.0, 0.0)
+    )
+    of_light, of_dark = (
+        {c for _, c in one.getcolors(1 << 16)} for one in (light, dark)
+    )
+    assert {deep, pale} <= of_light & of_dark
+    assert light.getpixel((0, 0)) == (255, 255, 255) and dark.getpixel((0, 0)) == paper
+
+
+def test_a_figure_is_as_it_was_after_it_was_drawn_dark():
+    def colours(figure):
+        left, right = figure.axes
+        box = right.texts[0].get_bbox_patch()
+        return [
+            figure.get_facecolor(),
+            box.get_facecolor(),
+            to_rgba(left.texts[0].get_color()),
+            to_rgba(right.lines[0].get_color()),
+            to_rgba(right.xaxis.label.get_color()),
+        ]
+
+    figure = picture()
+    before = colours(figure)
+    with on_dark(figure):
+        paper, box, number, line, label = colours(figure)
+        assert paper == box == pytest.approx(to_rgba(PAPER))
+        assert number == to_rgba("black")  # it stands on the heatmap
+        assert line == pytest.approx(darkened("#1f62c8"))
+        assert label == pytest.approx(to_rgba("white"))
+    assert colours(figure) == before
+
+
+def test_an_option_left_open_has_its_default():
+    drawing = drawing_for(**ASKED, from_outputs=False)
+    assert drawing == ("png", 300, "light")
+    with pytest.raises(ValueError, match="give 10 to 2400"):
+        drawing_for(**{**ASKED, "dpi": 3}, from_outputs=False)
