@@ -20,6 +20,7 @@ from tutorial_lib.training import fit
 
 SHARED = Path(__file__).parents[2] / "shared" / "data" / "FashionMNIST" / "raw"
 IMAGES, LABELS = "images-idx3-ubyte.gz", "labels-idx1-ubyte.gz"
+PARTS = ("train", "test")
 FILES = [f"{part}-{kind}" for part in ("train", "t10k") for kind in (IMAGES, LABELS)]
 
 
@@ -35,19 +36,19 @@ def scenes():
 
 @pytest.fixture(scope="module")
 def scans():
-    """Return scikit-learn's digits by their 64 bytes: how often each label."""
+    """Return the labels of scikit-learn's digits, by the bytes of their pixels."""
     from sklearn.datasets import load_digits
 
     bunch = load_digits()
     return {
-        image.astype(np.uint8).tobytes(): int(label)
+        image.astype(np.float32).tobytes(): int(label)
         for image, label in zip(bunch.images, bunch.target, strict=True)
     }
 
 
 def as_bytes(image):
-    """Return a digit (channel, height, width) as the bytes it was scanned to."""
-    return (image[0] * 16).to(torch.uint8).numpy().tobytes()
+    """Return the bytes of a digit (channel, height, width), scaled as scanned."""
+    return (image[0] * 16).numpy().tobytes()
 
 
 def cut_out(part):
@@ -112,7 +113,9 @@ def test_fewer_digits_are_the_first_of_them_and_the_test_stays(digits):
 
 @pytest.mark.parametrize("name", ["digits", "cluttered_digits"])
 def test_the_seed_decides(name):
-    first, again, other = (load_images(name, train=20, seed=seed) for seed in (1, 1, 2))
+    first, again, other = (
+        load_images(name, train=20, held_out=20, seed=seed) for seed in (1, 1, 2)
+    )
     assert_equal(first.train, again.train)
     assert_equal(first.test, again.test)
     assert not torch.equal(first.train.images, other.train.images)
@@ -138,7 +141,7 @@ def test_scenes_come_in_the_one_form(scenes):
 
 
 def test_a_box_holds_exactly_a_digit_of_the_same_part_and_label(scenes, digits):
-    for part in ("train", "test"):
+    for part in PARTS:
         own = getattr(digits, part)
         known = dict(zip(map(as_bytes, own.images), own.labels.tolist(), strict=True))
         inside = [as_bytes(piece) for piece in cut_out(getattr(scenes, part))]
@@ -146,32 +149,23 @@ def test_a_box_holds_exactly_a_digit_of_the_same_part_and_label(scenes, digits):
         assert [known[piece] for piece in inside] == labels
 
 
-def pieces_of(digits):
-    """Return all pieces of 4 × 4 pixels of digits, as bytes."""
-    unfolded = digits.images.unfold(2, 4, 1).unfold(3, 4, 1)[:, 0]
-    return {as_bytes(piece[None]) for piece in unfolded.reshape(-1, 4, 4)}
-
-
-def shared_with(pieces, scene):
-    """Count the pieces of 4 × 4 pixels of a scene that are among ``pieces``."""
-    unfolded = scene.unfold(1, 4, 1).unfold(2, 4, 1)[0].reshape(-1, 4, 4)
-    bright = unfolded[unfolded.mean(dim=(1, 2)) >= 0.3]
-    return sum(as_bytes(piece[None]) in pieces for piece in bright)
+def pieces(images):
+    """List all bright pieces of 4 × 4 pixels, as bytes."""
+    cut = (images * 16).unfold(2, 4, 1).unfold(3, 4, 1).reshape(-1, 16)
+    return [piece.tobytes() for piece in cut[cut.mean(1) >= 0.3 * 16].numpy()]
 
 
 def test_fragments_are_cut_from_digits_of_the_same_part(scenes, digits):
-    for part, other in ("train", "test"), ("test", "train"):
-        own = pieces_of(getattr(digits, part))
-        only = own - pieces_of(getattr(digits, other))
-        found = 0
-        for scene, box in zip(
-            getattr(scenes, part).images[:40], getattr(scenes, part).boxes, strict=False
-        ):
-            scene, (top, left, bottom, right) = scene.clone(), box.tolist()
-            scene[:, top:bottom, left:right] = 0
-            assert shared_with(own, scene) >= 6
-            found += shared_with(only, scene)
-        assert found > 40
+    known = {part: set(pieces(getattr(digits, part).images)) for part in PARTS}
+    for part, other in zip(PARTS, PARTS[::-1], strict=True):
+        shown, found = getattr(scenes, part), []
+        for image, box in zip(shown.images[:20], shown.boxes.tolist(), strict=False):
+            rest, (top, left, bottom, right) = image.clone(), box
+            rest[:, top:bottom, left:right] = 0
+            own = known[part].intersection(pieces(rest[None]))
+            assert len(own) >= 6
+            found += own - known[other]
+        assert len(found) > 20
 
 
 def solid(count=3, side=8):
@@ -208,6 +202,13 @@ def test_digits_and_fragments_reach_every_edge(scenes):
     assert boxes.max(0).values.tolist() == [24, 24, 32, 32]
     ink = scenes.train.images.amax((0, 1))
     assert (ink.amax(0) > 0).all() and (ink.amax(1) > 0).all()
+
+
+def test_patches_cut_every_digit_alike_unless_it_may_lie_anywhere(scenes):
+    assert (scenes.train.boxes % 4 == 0).all()
+    _, _, boxes = make_scenes(*solid(), 100, step=1)
+    assert set((boxes[:, 0] % 4).tolist()) == set((boxes[:, 1] % 4).tolist())
+    assert set((boxes[:, 0] % 4).tolist()) == {0, 1, 2, 3}
 
 
 def test_fragments_tell_nothing_about_the_label():

@@ -15,15 +15,20 @@ TRIES = 1000  # pieces or places drawn in vain before there counts as being none
 INK = 0.3  # the least mean brightness of a fragment: an empty one hides nothing
 
 
-def make_scenes(images, labels, count, *, size=32, fragments=6, noise=0.0, seed=0):
+def make_scenes(
+    images, labels, count, *, size=32, fragments=6, step=4, noise=0.0, seed=0
+):
     """Make ``count`` scenes of ``size`` × ``size`` pixels from digits.
 
     ``images`` (image, channel, height, width), in 0…1, and ``labels`` (image,) are the
     digits. A scene holds one of them, unchanged, and ``fragments`` pieces half as high
     and wide, each cut from another; they lie on black at places drawn at random, with
-    a blank row or column between any two. ``noise`` is the standard deviation of what
-    is added to each pixel, which then is cut off at 0 and 1. A smaller ``count`` with
-    the same ``seed`` gives the first of the same scenes.
+    a blank row or column between any two. The whole digit's place is a multiple of
+    ``step`` pixels from the top and the left, so that patches of that size cut every
+    digit alike; with 1 it may lie anywhere, which is far harder to learn.
+    ``noise`` is the standard deviation of what is added to each pixel, which then is
+    cut off at 0 and 1. A smaller ``count`` with the same ``seed`` gives the first of
+    the same scenes.
 
     Returns the scenes (image, channel, height, width), the labels of their digits
     (image,) and the boxes of these (image, 4): top, left, bottom, right in pixels,
@@ -34,7 +39,7 @@ def make_scenes(images, labels, count, *, size=32, fragments=6, noise=0.0, seed=
         raise ValueError(f"count must be a positive whole number, got {count}")
     rng, digits = random.Random(f"scenes {seed}"), images.numpy()
     noisy = np.random.default_rng(rng.getrandbits(64))  # apart: noise moves nothing
-    made = [_scene(rng, digits, size, fragments) for _ in range(count)]
+    made = [_scene(rng, digits, size, fragments, step) for _ in range(count)]
     scenes, rows, boxes = zip(*made, strict=True)
     scenes = np.stack(scenes)
     scenes = scenes + noisy.normal(0, noise, scenes.shape) if noise else scenes
@@ -42,11 +47,11 @@ def make_scenes(images, labels, count, *, size=32, fragments=6, noise=0.0, seed=
     return scenes, labels[torch.tensor(rows)], torch.tensor(boxes)
 
 
-def _scene(rng, digits, size, fragments):
+def _scene(rng, digits, size, fragments, step):
     """Draw a scene; returns it, the row of its whole digit and that one's box."""
     scene = np.zeros((digits.shape[1], size, size), digits.dtype)
     row = rng.randrange(len(digits))
-    boxes = [_paste(rng, scene, digits[row], [])]
+    boxes = [_paste(rng, scene, digits[row], [], step)]
     for _ in range(fragments):
         boxes.append(_paste(rng, scene, _fragment(rng, digits, row), boxes))
     return scene, row, boxes[0]
@@ -66,12 +71,13 @@ def _fragment(rng, digits, row):
     raise ValueError("beside the whole digit there is none bright enough to cut up")
 
 
-def _paste(rng, scene, piece, boxes):
+def _paste(rng, scene, piece, boxes, step=1):
     """Put a piece where it touches none of ``boxes``, and return its own box."""
     size = scene.shape[-1]
     height, width = piece.shape[1:]
     for _ in range(TRIES if max(height, width) <= size else 0):
-        top, left = rng.randrange(size - height + 1), rng.randrange(size - width + 1)
+        top = rng.randrange(0, size - height + 1, step)
+        left = rng.randrange(0, size - width + 1, step)
         box = top, left, top + height, left + width
         if not any(_touch(box, other) for other in boxes):
             scene[:, top : top + height, left : left + width] = piece
