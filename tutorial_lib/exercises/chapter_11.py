@@ -10,7 +10,8 @@ from tutorial_lib.attention import MultiHeadAttention
 from tutorial_lib.position import SinusoidalEncoding
 from tutorial_lib.transformer import Decoder, Encoder, Transformer
 
-from .chapter_11_mistakes import COUNTS, DECODERS, LOSSES, MASKS
+from .chapter_11_decoder_mistakes import COUNTS, DECODERS
+from .chapter_11_mistakes import LOSSES, MASKS
 from .exercise import Exercise, Wrong
 
 __all__ = ["counting", "masking", "mending", "smoothing"]
@@ -25,7 +26,8 @@ masking = Exercise(
         "sentence: both must hold.",
         "`causal_mask(tokens)` is (query, key); `words != padding` is (batch, key). "
         "Which axis does the second one lack?",
-        "`causal_mask(words.shape[1]) & (words != padding)[:, None, :]`.",
+        "`[:, None, :]` makes it (batch, 1, key), which every query shares. Then join "
+        "the two: does `&` or `|` ask for both?",
     ],
 )
 
@@ -73,8 +75,8 @@ smoothing = Exercise(
     hints=[
         "`logits.log_softmax(dim=-1)` are the log-probabilities (token, vocab). The "
         "smoothed loss weighs all of them, not only that of the truth.",
-        "It is the sum of two: 1 − smoothing times the loss of the true word, and "
-        "smoothing times the mean loss of all words.",
+        "Put the smoothed target into −Σ y log p and pull the sum apart: one term has "
+        "the true word alone, the other has all words with the same share.",
         "`log_p.gather(1, targets[:, None]).squeeze(1)` are those of the true words.",
     ],
 )
@@ -128,10 +130,10 @@ mending = Exercise(
         "its last word. Which logits move?",
         "Then feed it word by word. At which position does each word think it stands? "
         "`before` tells how many words there were.",
-        "`written = 0 if before is None else before.shape[1]` is where the first new "
-        "word stands, and which rows of `causal_mask(keys.shape[1])` belong to it.",
-        "The mask of the new words is `causal_mask(keys.shape[1])[written:]`, in "
-        "training and in evaluation.",
+        "`self.position` takes the place of the first new word as `start=`: 0, or the "
+        "number of tokens in `before`.",
+        "Write down the causal mask of five tokens. If the last two are new, which of "
+        "its rows are theirs?",
     ],
 )
 
@@ -184,9 +186,9 @@ def _(probe):
 @mending.step("word by word")
 def _(probe):
     probe.build(9, 8, 16)
-    words, seen = _sentence(4), None
-    for word in words.split(1, dim=1):
-        _, seen = probe(word, seen)
+    words, seen = _sentence(5), None
+    for portion in words.split([2, 1, 1, 1], dim=1):  # two, to tell 0 from one less
+        _, seen = probe(portion, seen)
         probe.same()
 
 
@@ -215,7 +217,8 @@ counting = Exercise(
     name="count_parameters",
     hints=[
         "A linear layer from a to b numbers has a·b + b parameters, attention has four "
-        "from d_model to d_model, a norm has 2·d_model. Sinusoids have none.",
+        "from d_model to d_model, a norm has 2·d_model. Sinusoids have none, and after "
+        "the last block comes no other norm.",
         "An encoder block has one attention, one feed-forward network and two norms; a "
         "decoder block has two attentions, one network and three norms.",
         "The tables have source_vocab·d_model and target_vocab·d_model. Tied, the "
@@ -240,19 +243,28 @@ for code, message, answer in COUNTS:
     counting.misconception(code, message)(answer)
 
 
+SIZES = "source_vocab", "target_vocab", "d_model", "d_ff", "blocks"
+
+
+def _expect_count(probe, *sizes):
+    try:
+        probe(*sizes)
+        probe.same()
+    except Wrong as wrong:
+        named = ", ".join(f"{n}={s}" for n, s in zip(SIZES, sizes, strict=True))
+        raise Wrong(wrong.code, f"{wrong.message} (Called with {named}.)") from None
+
+
 @counting.step("one block of each kind")
 def _(probe):
-    probe(7, 11, 8, 20, 1)
-    probe.same()
+    _expect_count(probe, 7, 11, 8, 21, 1)
 
 
 @counting.step("several blocks")
 def _(probe):
-    probe(103, 172, 64, 128, 2)
-    probe.same()
+    _expect_count(probe, 103, 172, 64, 128, 2)
 
 
 @counting.step("the sizes of the paper")
 def _(probe):
-    probe(37_000, 37_000, 512, 2048, 6)
-    probe.same()
+    _expect_count(probe, 37_000, 37_000, 512, 2048, 6)

@@ -1,7 +1,9 @@
-"""Known wrong answers of chapter 11, as (code, message, answer).
+"""Known wrong masks and losses of chapter 11, as (code, message, answer).
 
 This module does not know the right answers.
 """
+
+import math
 
 import torch
 
@@ -17,7 +19,25 @@ def _spoken(words, padding):
     return (words != padding)[:, None, :]
 
 
+def _padding_last(words, padding):
+    lengths = (words != padding).sum(dim=1)
+    spoken = torch.arange(words.shape[1]) < lengths[:, None]  # (batch, key)
+    return _causal(words) & spoken[:, None, :]
+
+
 MASKS = [
+    (
+        "padding-last",
+        "Your mask supposes that padding stands at the end of a sentence. In one of "
+        "these it stands in front: do not count words, compare each with `padding`.",
+        _padding_last,
+    ),
+    (
+        "always-zero",
+        "You compare the words with 0. The number that stands for no word is the "
+        "argument `padding`, and here it is another.",
+        lambda words, padding: _causal(words) & _spoken(words, 0),
+    ),
     (
         "inverted",
         "Your mask is inverted: True means that a query may look.",
@@ -60,9 +80,8 @@ MASKS = [
     ),
     (
         "rows-too",
-        "You hide the rows of the padding as well, and they see nothing at all then, "
-        "which makes many a softmax return NaN. Nobody scores these rows: hide keys "
-        "alone.",
+        "You hide the rows of the padding as well. Hide keys alone: nobody reads what "
+        "these rows find.",
         lambda words, padding: (
             _causal(words) & _spoken(words, padding) & _spoken(words, padding).mT
         ),
@@ -84,6 +103,16 @@ def _weighed(truth, others, *, mean=True):
         return truth(smoothing, vocab) * true + others(smoothing, vocab) * spread
 
     return losses
+
+
+def _smoothed(logits, targets, smoothing, *, log_softmax=None):
+    """Return the right losses, but for the log-probabilities that they are made of."""
+    log_p = log_softmax(logits) if log_softmax else logits.log_softmax(dim=-1)
+    return (1 - smoothing) * _loss(log_p, targets) - smoothing * log_p.mean(dim=-1)
+
+
+def _log_of_quotient(logits):
+    return (logits.exp() / logits.exp().sum(dim=-1, keepdim=True)).log()
 
 
 def _among_others(logits, targets, smoothing):
@@ -124,133 +153,74 @@ LOSSES = [
         _weighed(lambda s, vocab: s, lambda s, vocab: 1 - s),
     ),
     (
+        "truth-twice",
+        "The truth gets its part of what is spread twice: once in 1 − ε + ε / vocab, "
+        "and again in the term of all words.",
+        _weighed(lambda s, vocab: 1 - s + s / vocab, lambda s, vocab: s),
+    ),
+    (
+        "vocab-twice",
+        "You divide by vocab twice: the mean over the words has done it already.",
+        _weighed(lambda s, vocab: 1 - s, lambda s, vocab: s / vocab),
+    ),
+    (
         "sign",
         "Log-probabilities are negative, and a loss is their NEGATIVE.",
-        lambda *given: -_weighed(lambda s, _: 1 - s, lambda s, _: s)(*given),
+        lambda *given: -_smoothed(*given),
+    ),
+    (
+        "one-sign",
+        "One of your two terms has the wrong sign: both are shares times a NEGATIVE "
+        "log-probability.",
+        _weighed(lambda s, vocab: 1 - s, lambda s, vocab: -s),
+    ),
+    (
+        "constant",
+        "You add a share, ε / vocab, to the loss. A share belongs to a word: multiply "
+        "it by that word's negative log-probability, and sum over the words.",
+        lambda logits, targets, smoothing: (
+            (1 - smoothing) * _loss(logits.log_softmax(dim=-1), targets)
+            + smoothing / logits.shape[-1]
+        ),
+    ),
+    (
+        "fixed",
+        "You always smooth by 0.1. Here the argument `smoothing` is another number.",
+        lambda logits, targets, smoothing: _smoothed(logits, targets, 0.1),
+    ),
+    (
+        "wrong-axis",
+        "Your softmax runs over the words of the sentence. It should run over the "
+        "vocabulary: `dim=-1`.",
+        lambda *given: _smoothed(*given, log_softmax=lambda x: x.log_softmax(dim=0)),
+    ),
+    (
+        "log-base",
+        "You count in bits: log2. The loss is in nats, by the natural logarithm.",
+        lambda *given: _smoothed(*given) / math.log(2),
+    ),
+    (
+        "overflow",
+        "A probability so small that it is rounded to 0 has the logarithm −∞. Take "
+        "`log_softmax`, which never makes the probability, instead of the log of a "
+        "softmax.",
+        lambda *given: _smoothed(*given, log_softmax=lambda x: x.softmax(dim=-1).log()),
+    ),
+    (
+        "overflow",
+        "The exponential of a large logit is infinite. Take `log_softmax`, which "
+        "subtracts the largest logit first.",
+        lambda *given: _smoothed(*given, log_softmax=_log_of_quotient),
     ),
     (
         "logits",
         "You use the logits as log-probabilities: take their log_softmax first.",
-        lambda logits, targets, smoothing: (
-            (1 - smoothing) * _loss(logits, targets) - smoothing * logits.mean(dim=-1)
-        ),
+        lambda *given: _smoothed(*given, log_softmax=lambda x: x),
     ),
     (
         "averaged",
         "You return the mean over the words. Return one loss for each, and leave the "
         "mean to the caller.",
-        lambda *given: _weighed(lambda s, _: 1 - s, lambda s, _: s)(*given).mean(),
-    ),
-]
-
-
-def _decoder(*, start=True, rows="last", masked=True, keep=True):
-    """Return a function that makes a mistaken class of the right one."""
-
-    def forward(self, words, before=None):
-        written = 0 if before is None else before.shape[1]
-        x = self.position(self.words(words), start=written if start else 0)
-        tokens = torch.cat((before, x), dim=1) if written else x
-        keys = tokens if keep else x
-        mask = causal_mask(keys.shape[1])
-        mask = mask[: words.shape[1]] if rows == "first" else mask[-words.shape[1] :]
-        mask = mask if masked else None
-        return self.vocab(x + self.attention(x, keys, keys, mask)), tokens
-
-    return lambda right: type("Mistaken", (right,), {"forward": forward})
-
-
-DECODERS = [
-    (
-        "sees-future",
-        "Your decoder sees the words to come. A causal mask must hide them in "
-        "evaluation as in training: it belongs to the model, not to `self.training`.",
-        _decoder(masked=False),
-    ),
-    (
-        "position",
-        "Words that come one by one are all encoded at position 0. The first new word "
-        "stands behind those in `before`: pass its place as `start=`.",
-        _decoder(start=False),
-    ),
-    (
-        "first-rows",
-        "The mask has the rows of the first words of the sentence; the new words stand "
-        "at its end, and theirs are the last rows.",
-        _decoder(rows="first"),
-    ),
-    (
-        "forgets",
-        "Your new words see only each other: their keys and values are those in "
-        "`before` and their own.",
-        _decoder(keep=False),
-    ),
-]
-
-
-def _count(
-    *,
-    attentions=(1, 2),
-    norms=(2, 3),
-    bias=1,
-    output_table=0,
-    output_bias=1,
-    decoder_blocks=1,
-    positions=0,
-):
-    """Return a formula with something in it that is wrong."""
-
-    def count(source_vocab, target_vocab, d_model, d_ff, blocks):
-        attention = 4 * d_model**2 + bias * 4 * d_model
-        network = 2 * d_model * d_ff + bias * (d_ff + d_model)
-        total = (source_vocab + (1 + output_table) * target_vocab) * d_model
-        total += output_bias * target_vocab + positions * d_model
-        both = zip(attentions, norms, (1, decoder_blocks), strict=True)
-        for looks, scales, used in both:
-            block = looks * attention + network + scales * 2 * d_model
-            total += used * blocks * block
-        return total
-
-    return count
-
-
-COUNTS = [
-    (
-        "one-attention",
-        "A decoder block has two attentions: one looks back, one looks across.",
-        _count(attentions=(1, 1)),
-    ),
-    (
-        "not-tied",
-        "The output layer shares its table with the decoder's words: count it once.",
-        _count(output_table=1),
-    ),
-    (
-        "no-output-bias",
-        "Tying shares the table, not the bias: the output layer has target_vocab "
-        "biases of its own.",
-        _count(output_bias=0),
-    ),
-    (
-        "no-biases",
-        "The linear layers in the blocks have biases: 4·d_model in an attention, "
-        "d_ff + d_model in a feed-forward network.",
-        _count(bias=0),
-    ),
-    (
-        "no-norms",
-        "Every norm has a scale and a shift, 2·d_model numbers: two norms in an "
-        "encoder block, three in a decoder block.",
-        _count(norms=(0, 0)),
-    ),
-    (
-        "two-norms",
-        "A decoder block adds to the stream three times and has three norms.",
-        _count(norms=(2, 2)),
-    ),
-    (
-        "no-decoder",
-        "You count the blocks of the encoder only.",
-        _count(decoder_blocks=0),
+        lambda *given: _smoothed(*given).mean(),
     ),
 ]

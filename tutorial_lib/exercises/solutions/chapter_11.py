@@ -17,6 +17,7 @@ def word_mask(words, padding):
 def smoothed_losses(logits, targets, smoothing):
     """Return the smoothed cross-entropy of each word: (token,), in nats."""
     log_p = logits.log_softmax(dim=-1)  # (token, vocab)
+    # A share of smoothing / vocab for each word, summed, is smoothing times the mean.
     true = -log_p.gather(1, targets[:, None]).squeeze(1)  # (token,)
     return (1 - smoothing) * true - smoothing * log_p.mean(dim=-1)
 
@@ -34,8 +35,10 @@ class MendedDecoder(nn.Module):
     def forward(self, words, before=None):
         """Return the logits after each word, and all tokens so far."""
         written = 0 if before is None else before.shape[1]
+        # First bug: the new words stand behind those that are there.
         x = self.position(self.words(words), start=written)
         keys = x if before is None else torch.cat((before, x), dim=1)
+        # Second bug: the mask belongs to every mode, and has a column for every key.
         mask = causal_mask(keys.shape[1])[written:]  # (query, key)
         return self.vocab(x + self.attention(x, keys, keys, mask)), keys
 
@@ -59,6 +62,19 @@ _CAUSAL = "causal_mask(words.shape[1])"
 _TRUE = "(1 - smoothing) * true"
 _MEAN = "- smoothing * log_p.mean(dim=-1)"
 _MASK = "causal_mask(keys.shape[1])[written:]"
+_FROM_X = """x = self.position(self.words(words), start=written)
+        keys = x if before is None else torch.cat((before, x), dim=1)
+        # Second bug: the mask belongs to every mode, and has a column for every key.
+        mask = causal_mask(keys.shape[1])[written:]  # (query, key)
+        return self.vocab(x + self.attention(x, keys, keys, mask)), keys"""
+_ALL = """kept = self.words(words)
+        kept = kept if before is None else torch.cat((before, kept), dim=1)
+        keys = self.position(kept)
+        x = keys[:, written:]
+        mask = causal_mask(keys.shape[1])[written:]
+        return self.vocab(x + self.attention(x, keys, keys, mask)), """
+_BARE = _FROM_X, f"{_ALL}kept"
+_TWICE = _FROM_X, f"{_ALL}keys"
 MUTANTS = [
     ("word_mask", _BOTH, f"~({_BOTH})", "inverted"),
     (
@@ -84,7 +100,13 @@ MUTANTS = [
         "rows-too",
     ),
     ("word_mask", _BOTH, f"({_BOTH}).float()", "type"),
-    ("word_mask", "words != padding", "words != 0", "value"),
+    ("word_mask", "words != padding", "words != 0", "always-zero"),
+    (
+        "word_mask",
+        "words != padding",
+        "torch.arange(words.shape[1]) < (words != padding).sum(dim=1)[:, None]",
+        "padding-last",
+    ),
     ("smoothed_losses", f"{_TRUE} {_MEAN}", "true", "not-smoothed"),
     (
         "smoothed_losses",
@@ -117,11 +139,50 @@ MUTANTS = [
         "smoothed_losses",
         "logits.log_softmax(dim=-1)",
         "logits.softmax(dim=-1).log()",
-        "value",
+        "overflow",
+    ),
+    (
+        "smoothed_losses",
+        "logits.log_softmax(dim=-1)",
+        "(logits.exp() / logits.exp().sum(dim=-1, keepdim=True)).log()",
+        "overflow",
+    ),
+    ("smoothed_losses", "log_softmax(dim=-1)", "log_softmax(dim=0)", "wrong-axis"),
+    (
+        "smoothed_losses",
+        "logits.log_softmax(dim=-1)",
+        "logits.softmax(dim=-1).log2()",
+        "log-base",
+    ),
+    ("smoothed_losses", _MEAN, "+ smoothing / log_p.shape[-1]", "constant"),
+    ("smoothed_losses", _MEAN, "+ smoothing * log_p.mean(dim=-1)", "one-sign"),
+    ("smoothed_losses", _MEAN, "- smoothing / 6 * log_p.mean(dim=-1)", "vocab-twice"),
+    ("smoothed_losses", _TRUE, "(1 - smoothing + smoothing / 6) * true", "truth-twice"),
+    ("smoothed_losses", f"{_TRUE} {_MEAN}", f"0.9 * true {_MEAN}", "value"),
+    (
+        "smoothed_losses",
+        f"{_TRUE} {_MEAN}",
+        "0.9 * true - 0.1 * log_p.mean(dim=-1)",
+        "fixed",
     ),
     ("MendedDecoder", _MASK, f"{_MASK} if self.training else None", "sees-future"),
     ("MendedDecoder", _MASK, "None", "sees-future"),
+    (
+        "MendedDecoder",
+        _MASK,
+        "causal_mask(keys.shape[1]) if before is None else None",
+        "portion-unmasked",
+    ),
     ("MendedDecoder", ", start=written", "", "position"),
+    ("MendedDecoder", "start=written", "start=max(written - 1, 0)", "one-too-early"),
+    (
+        "MendedDecoder",
+        "start=written",
+        "start=written + 1 if written else 0",
+        "one-too-late",
+    ),
+    ("MendedDecoder", *_BARE, "bare-tokens"),
+    ("MendedDecoder", *_TWICE, "encoded-twice"),
     ("MendedDecoder", "[written:]", "[: words.shape[1]]", "first-rows"),
     ("MendedDecoder", _MASK, "causal_mask(words.shape[1])", "mask-corner"),
     (
@@ -149,6 +210,14 @@ MUTANTS = [
         "4 * d_model**2\n    network = 2 * d_model * d_ff",
         "no-biases",
     ),
+    ("count_parameters", "(d_model**2 + d_model)", "d_model**2", "no-attention-biases"),
+    ("count_parameters", "d_ff + d_ff + d_model", "d_ff", "no-network-biases"),
+    ("count_parameters", "attention = 4", "attention = 3", "no-output-map"),
+    ("count_parameters", "source_vocab + target_vocab", "target_vocab", "one-table"),
+    ("count_parameters", "return tables", "return tables + 2 * norm", "last-norms"),
+    ("count_parameters", "blocks * (", "1 * (", "one-block"),
+    ("count_parameters", "norm = 2 * d_model", "norm = d_model", "half-norms"),
+    ("count_parameters", "d_ff + d_ff + d_model", "d_ff + 2 * d_ff", "value"),
     ("count_parameters", "norm = 2 * d_model", "norm = 0", "no-norms"),
     ("count_parameters", "3 * norm", "2 * norm", "two-norms"),
     (
