@@ -17,6 +17,7 @@ from tutorial_lib.figures import (
     show_architecture,
     show_attention,
     show_kernel_regression,
+    show_patch_attention,
     show_positions,
     show_softmax,
 )
@@ -26,12 +27,22 @@ from tutorial_lib.figures.weights import DEFLATE_ABOVE, pack
 
 HOSTILE = "</script><!-- \u2028 <img src=x onerror=alert(1)> $x^2$ & \"'"
 WORDS = ["I", "love", "cats"]
+PATCH_WEIGHTS = torch.tensor([[0.4, 0.1, 0.3, 0.15, 0.05], *[[0.2] * 5] * 4])
+IMAGE = torch.linspace(0, 1, 16).reshape(4, 4)  # 2 × 2 patches of 2 × 2 pixels
 WEIGHTS = torch.tensor([[0.5, 0.25, 0.25], [0.0, 1.0, 0.0], [0.0004, 0.1996, 0.8]])
-FRAGMENTS = ["base.js", "colours.js", "lines.js", "heatmap.js", "sliders.js"]
+FRAGMENTS = [
+    "base.js",
+    "colours.js",
+    "heads.js",
+    "lines.js",
+    "heatmap.js",
+    "sliders.js",
+]
 FIGURES = [
     "architecture.js",
     "attention.js",
     "kernel_regression.js",
+    "patches.js",
     "positions.js",
     "softmax.js",
 ]
@@ -53,12 +64,16 @@ def softmax(**options):
     return show_softmax([2.0, 1, 0.1], **options)
 
 
+def patches(**options):
+    return show_patch_attention(PATCH_WEIGHTS, IMAGE, **options)
+
+
 def positions(**options):
     return show_positions(**options)
 
 
 every_figure = pytest.mark.parametrize(
-    "show", [architecture, attention, kernel_regression, positions, softmax]
+    "show", [architecture, attention, kernel_regression, patches, positions, softmax]
 )
 
 
@@ -533,17 +548,164 @@ def test_wrong_positions_are_refused_with_advice(arguments, options, message):
     assert "\n" not in str(refusal.value)
 
 
+# ---- patches
+
+
+def uniform(*shape):
+    return torch.full(shape, 1 / shape[-1])
+
+
+def test_patches_say_where_the_class_token_looks():
+    assert patches().text == (
+        "Attention weights among 2 × 2 patches of 2 × 2 pixels and a class token. The "
+        "class token gives itself 0.400. Of the patches it looks most at (0, 1), "
+        "0.300; equal shares would be 0.200."
+    )
+
+
+def test_without_a_class_token_the_patch_in_the_middle_speaks():
+    weights = uniform(2, 9, 9)
+    weights[1, 4] = torch.tensor([0, 0, 0, 0, 0.2, 0.1, 0, 0.7, 0])
+    figure = show_patch_attention(weights, torch.zeros(6, 6), head=1, class_token=False)
+    assert figure.text == (
+        "Attention weights (head 1) among 3 × 3 patches of 2 × 2 pixels. Patch (1, 1) "
+        "looks most at (2, 1), 0.700; equal shares would be 0.111."
+    )
+
+
+@pytest.mark.parametrize(
+    ("tokens", "class_token", "size", "patch", "grid"),
+    [
+        (17, True, (8, 8), 2, [4, 4]),
+        (50, True, (28, 28), 4, [7, 7]),
+        (49, False, (1, 28, 28), 4, [7, 7]),
+        (197, True, (3, 224, 224), 16, [14, 14]),
+        (8, False, (4, 8), 2, [2, 4]),
+        (2, True, (3, 5, 5), 5, [1, 1]),
+    ],
+)
+def test_the_size_of_the_patches_follows(tokens, class_token, size, patch, grid):
+    weights = uniform(tokens, tokens)
+    figure = show_patch_attention(weights, torch.ones(size), class_token=class_token)
+    _, data = code_and_data(figure)
+    assert (data["patch"], data["grid"], data["rows"]) == (patch, grid, tokens)
+    assert data["classToken"] is class_token
+
+
+def test_one_channel_is_ink_and_three_are_grey():
+    def pixels(image):
+        _, data = code_and_data(show_patch_attention(PATCH_WEIGHTS, image))
+        return list(base64.b64decode(data["pixels"])), data["ink"]
+
+    shades = [17 * i for i in range(16)]  # 255 / 15 a step
+    for image in (IMAGE, IMAGE[None], IMAGE.tolist(), IMAGE.double().numpy()):
+        assert pixels(image) == (shades, True)
+    assert pixels(IMAGE.expand(3, 4, 4)) == (shades, False)
+    # The luminance of red, green and blue, as television weighs them.
+    for channel, luminance in enumerate([76, 150, 29]):
+        image = torch.zeros(3, 4, 4)
+        image[channel] = 1
+        assert pixels(image) == ([luminance] * 16, False)
+
+
+def test_weights_of_patches_travel_to_the_thousandth_with_the_mean_of_the_heads():
+    weights = torch.softmax(torch.randn(2, 3, 5, 5), -1)
+    for given in (weights, list(weights[:, None])):
+        figure = show_patch_attention(given, IMAGE, layer=1, head="mean")
+        _, data = code_and_data(figure)
+        codes = unpack(data, (2, 4, 5, 5))
+        assert np.abs((codes[:, :3] - 1) / 1000 - weights.numpy()).max() <= 0.0005
+        assert np.abs((codes[:, 3] - 1) / 1000 - weights.mean(1).numpy()).max() < 6e-4
+        assert (data["layers"], data["heads"]) == (2, 3)
+        assert data["shown"] == {"layer": 1, "head": 3}
+
+
+def test_layer_head_image_and_query_change_the_picture_of_the_patches():
+    weights = torch.softmax(3 * torch.randn(2, 2, 5, 5), -1)
+    figures = [
+        show_patch_attention(weights, IMAGE),
+        show_patch_attention(weights, IMAGE, layer=1),
+        show_patch_attention(weights, IMAGE, head=1),
+        show_patch_attention(weights, IMAGE, head="mean"),
+        show_patch_attention(weights, IMAGE / 2),
+        show_patch_attention(weights, IMAGE.expand(3, 4, 4)),
+        show_patch_attention(weights[..., 1:, 1:], IMAGE, class_token=False),
+    ]
+    assert len({figure.png for figure in figures}) == 7
+
+
+def test_the_picture_colours_the_patch_that_is_looked_at():
+    from PIL import Image
+
+    weights = uniform(5, 5)
+    weights[0] = torch.tensor([0.0, 0, 0, 1, 0])  # to the patch (1, 0)
+    figure = show_patch_attention(weights, torch.zeros(4, 4))
+    picture = np.array(Image.open(io.BytesIO(figure.png)).convert("RGB")).astype(int)
+    blue = picture[..., 2] - picture[..., 0] > 100
+    rows, columns = blue[:, : picture.shape[1] // 2 + 40].nonzero()
+    assert blue.sum() > 2_000
+    middle = (picture.shape[0] / 2, picture.shape[1] / 2)
+    assert rows.mean() > middle[0] and columns.mean() < middle[1]
+
+
+@pytest.mark.parametrize(
+    ("weights", "image", "options", "message"),
+    [
+        (
+            uniform(4, 4),
+            IMAGE,
+            {},
+            r"4 tokens are 3 patches and a class token, but an image of 4 × 4 pixels "
+            r"is not cut into 3 squares: pass class_token=False",
+        ),
+        (
+            uniform(5, 5),
+            IMAGE,
+            {"class_token": False},
+            "5 tokens are 5 patches, but .* pass class_token=True",
+        ),
+        (uniform(17, 17), torch.zeros(28, 30), {}, "pass the image that the model s"),
+        (uniform(1, 1), IMAGE, {}, "1 tokens are 0 patches and a class token"),
+        (uniform(3, 5), IMAGE, {}, "3 queries × 5 keys: here both are the same tok"),
+        (uniform(5), IMAGE, {}, r"weights must be \(query, key\), .* got \(5,\)"),
+        (3 * uniform(5, 5), IMAGE, {}, "a query's weights sum to 3, not 1"),
+        (uniform(5, 5) - 1, IMAGE, {}, "pass the output of the softmax, not the sc"),
+        (uniform(5, 5), IMAGE * 255, {}, "between 0 and 1, got 0 to 255: divide by"),
+        (uniform(5, 5), IMAGE - 0.5, {}, r"got -0\.5 to 0\.5: .*undo a normalization"),
+        (uniform(5, 5), IMAGE * torch.nan, {}, "pixels of the image contain NaN"),
+        (uniform(5, 5), torch.ones(4, 4, 3), {}, r"got \(4, 4, 3\): .*channels first"),
+        (uniform(5, 5), torch.ones(2, 4, 4), {}, r"1 or 3 channels, got \(2, 4, 4\)"),
+        (uniform(5, 5), torch.ones(1, 1, 4, 4), {}, r"got \(1, 1, 4, 4\): pass one im"),
+        (uniform(5, 5), torch.ones(0, 4), {}, r"got \(0, 4\)"),
+        (uniform(5, 5), torch.ones(258, 258), {}, "258 × 258 pixels are more than the"),
+        (
+            uniform(290, 290),
+            torch.ones(17, 17),
+            {},
+            "289 patches are more than the 256",
+        ),
+        (uniform(5, 5), IMAGE, {"layer": 1}, "layer 1 does not exist: choose 0 to 0"),
+        (uniform(5, 5), IMAGE, {"head": "mean"}, "head 'mean' does not exist"),
+    ],
+)
+def test_wrong_patches_are_refused_with_advice(weights, image, options, message):
+    with pytest.raises(ValueError, match=message) as refusal:
+        show_patch_attention(weights, image, **options)
+    assert "\n" not in str(refusal.value)
+
+
 # ---- the sources that pages carry
 
 
 def test_squeezing_keeps_literals_and_drops_comments():
     source, code = (
-        (HERE / "attention.js").read_text(encoding="utf-8"),
-        shipped("attention.js"),
+        (HERE / "heads.js").read_text(encoding="utf-8"),
+        shipped("heads.js"),
     )
     assert "// Weights travel" in source and "//" not in code
-    assert '"Point at a token or cell, click to keep it; arrow keys' in code
-    assert "let weight=(...cell)=>Math.max(0,code(...cell)-1)/1000,show=" in code
+    assert "weight=(...cell)=>Math.max(0,code(...cell)-1)/1000,show=" in code
+    hint = '"Point at a token or cell, click to keep it; arrow keys'
+    assert hint in shipped("attention.js")
 
 
 @pytest.mark.parametrize("name", FRAGMENTS + FIGURES)
@@ -568,8 +730,9 @@ def test_styles_move_nothing_that_a_reader_asked_to_keep_still():
 
 def test_the_sources_name_nothing_unknown_and_nothing_in_vain(tmp_path):
     parts = [(HERE / name).read_text(encoding="utf-8") for name in FRAGMENTS + FIGURES]
-    used = "start(architecture, attention, kernel_regression, positions, softmax);\n"
-    (tmp_path / "all.js").write_text("\n".join([*parts, used]), encoding="utf-8")
+    used = ", ".join(name.removesuffix(".js") for name in FIGURES)
+    text = "\n".join([*parts, f"start({used});\n"])
+    (tmp_path / "all.js").write_text(text, encoding="utf-8")
     oxlint = pathlib.Path(sysconfig.get_path("scripts")) / "oxlint"
     config = str(HERE / ".oxlintrc.json")
     rules = ["-D", "no-undef", "-D", "no-unused-vars"]

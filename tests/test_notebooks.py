@@ -13,7 +13,7 @@ from tutorial_lib.sync import MAGIC, read_notebook
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 FIGURE_CALL = re.compile(
-    r"\bshow_(architecture|attention|kernel_regression|positions|softmax)\("
+    r"\bshow_(architecture|attention|kernel_regression|patch_attention|positions|softmax)\("
 )
 UNSTABLE = re.compile(
     r"0x[0-9a-f]{6,}|/tmp/|\d\s?(ns|µs|ms|seconds)\b|\d\d:\d\d:\d\d|it/s\b"

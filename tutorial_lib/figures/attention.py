@@ -18,10 +18,12 @@ from .weights import (
     check_tokens,
     check_weights,
     choose,
+    where,
     with_mean,
 )
 
-FILES = ("colours.js", "lines.js", "heatmap.js", "attention.js", "attention.css")
+PARTS = ("colours.js", "heads.js", "lines.js", "heatmap.js", "heads.css")
+FILES = (*PARTS, "attention.js", "attention.css")
 
 
 def show_attention(
@@ -71,20 +73,13 @@ def show_attention(
     )
 
 
-def _where(data):
-    layers, heads, shown = data["layers"], data["heads"], data["shown"]
-    head = "mean over the heads" if shown["head"] == heads else f"head {shown['head']}"
-    parts = [f"layer {shown['layer']}"] * (layers > 1) + [head] * (heads > 1)
-    return ", ".join(parts)
-
-
 def _sentence(weights, data):
-    where = _where(data)
+    shown = where(data)
     queries, keys, names = data["queries"], data["keys"], data["names"]
     query, key = np.unravel_index(weights.argmax(), weights.shape)
     return (
         f"Attention weights of {len(queries)} {names[0]} tokens over {len(keys)} "
-        f"{names[1]} tokens{where and f' ({where})'}. The largest, "
+        f"{names[1]} tokens{shown and f' ({shown})'}. The largest, "
         f"{weights[query, key]:.3f}, is that of {names[0]} «{queries[query]}» for "
         f"{names[1]} «{keys[key]}»."
     )
@@ -125,8 +120,8 @@ def _draw(weights, data, mask, outline):
     ax.set_xlabel(_short(data["names"])[1], **plain)
     ax.set_ylabel(_short(data["names"])[0], **plain)
     ax.spines[:].set_visible(False)
-    where = _where(data)
-    fig.colorbar(image, ax=ax, label=f"weight ({where})" if where else "weight")
+    shown = where(data)
+    fig.colorbar(image, ax=ax, label=f"weight ({shown})" if shown else "weight")
     return fig
 
 

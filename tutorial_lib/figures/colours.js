@@ -11,3 +11,10 @@ function colour(weight, dark) {
   const mixed = low.map((value, i) => value + (high[i] - value) * (place % 1));
   return [...mixed, dark ? 2000 * weight : 255];
 }
+
+// A canvas is one pixel a color, row by row; style stretches it.
+function paint(canvas, columns, colours) {
+  const image = new ImageData(Uint8ClampedArray.from(colours.flat()), columns);
+  set(canvas, { width: columns, height: image.height });
+  canvas.getContext("2d").putImageData(image, 0, 0);
+}

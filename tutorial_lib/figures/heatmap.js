@@ -1,6 +1,6 @@
 // The heatmap. Returns the functions that color it and mark what a reader points at.
 
-function drawHeatmap(scene, { left, top, cell, flat, labelled, reach }) {
+function drawHeatmap(scene, { left, top, cell, flat, named, reach }) {
   const { queries, keys, names, cells, now, weight } = scene;
   const [wide, high] = [cell * keys.length, cell * queries.length];
   const [x, y] = [(key) => left + cell * key, (query) => top + cell * query];
@@ -16,12 +16,12 @@ function drawHeatmap(scene, { left, top, cell, flat, labelled, reach }) {
   };
   addLabel(names[1], left + wide / 2, 12, 0, "name middle");
   addLabel(names[0], 11, top + high / 2, -90, "name middle");
-  const rowLabels = (labelled ? queries : []).map((token, query) =>
+  const rowLabels = (named ? queries : []).map((token, query) =>
     addLabel(token, left - 6, y(query + 0.5) + 4.5, 0, "end"));
   const [angle, shift, style] = flat
     ? [0, 0, "middle"]
     : [-45, 4, cell < 18 && "small"];
-  const columnLabels = (labelled ? keys : []).map((token, key) =>
+  const columnLabels = (named ? keys : []).map((token, key) =>
     addLabel(token, x(key + 0.5) + shift, top - 6, angle, style));
 
   const addPath = (kind, isIn, draw) => {
@@ -37,7 +37,7 @@ function drawHeatmap(scene, { left, top, cell, flat, labelled, reach }) {
   const side = cell - 4;
   const square = ([query, key]) =>
     `M${x(key) + 2},${y(query) + 2}h${side}v${side}h${-side}z`;
-  for (const tone of ["halo", "outline"]) addPath(tone, scene.isOutlined, square);
+  for (const tone of ["halo", "outline"]) addPath(tone, scene.isFramed, square);
   const numbers = (cell >= 27 && cells.length <= 144 ? cells : []).map(([query, key]) =>
     addText(svg, x(key + 0.5), y(query + 0.5) + 4, "", "small number middle"));
   const frame = add(svg, "rect", { class: "frame" });
@@ -61,7 +61,7 @@ function drawHeatmap(scene, { left, top, cell, flat, labelled, reach }) {
       ? Math.max(0.001, ...keys.map((__, key) => weight(query, key)))
       : 1);
     const shadeOf = (query, key) => weight(query, key) / tops[query];
-    scene.paint(canvas, shadeOf);
+    scene.paintCells(canvas, now.head, shadeOf);
     numbers.forEach((number, i) => {
       const shade = shadeOf(...cells[i]);
       const black = isDark(box) ? shade > 0.35 : shade < 0.65;

@@ -8,7 +8,7 @@ function drawLines(scene, { left, right, end, step, top }) {
   const lines = add(svg, "g");
   const middle = (row) => top + step * (row + 0.5);
 
-  const addTokens = (tokens, side, x, style, numberX, numberStyle) => {
+  const addTokens = (tokens, side, x, style, farX, farStyle) => {
     addText(svg, x, top - 8, names[side], `name ${style}`);
     return tokens.map((token, row) => {
       const box = { x: side * right, y: middle(row) - step / 2, height: step };
@@ -16,7 +16,7 @@ function drawLines(scene, { left, right, end, step, top }) {
       return {
         box: add(svg, "rect", { ...box, width: side ? end : left }),
         label: addText(svg, x, y, shorten(token, scene.room), style),
-        number: addText(svg, numberX, y, "", `small number ${numberStyle}`),
+        number: addText(svg, farX, y, "", `small number ${farStyle}`),
       };
     });
   };

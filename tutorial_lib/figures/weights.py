@@ -73,6 +73,14 @@ def choose(weights, layer, head):
     return {"layer": int(layer), "head": int(head)}
 
 
+def where(data):
+    """Return the words for what is shown first: a layer and a head, if many."""
+    layers, heads, shown = data["layers"], data["heads"], data["shown"]
+    head = "mean over the heads" if shown["head"] == heads else f"head {shown['head']}"
+    parts = [f"layer {shown['layer']}"] * (layers > 1) + [head] * (heads > 1)
+    return ", ".join(parts)
+
+
 def with_mean(weights):
     """Add the mean over the heads as one head more, unless there is one head only."""
     if weights.shape[1] == 1:
@@ -100,11 +108,13 @@ def as_outline(outline, shape):
     return cells if cells.any() else None
 
 
-def as_data(weights, mask, outline):
+def as_data(weights, mask=None, outline=None):
     """Return what the JavaScript needs to know of the weights and their cells."""
-    layers, heads, *_ = weights.shape
+    sizes = dict(
+        zip(("layers", "heads", "rows", "columns"), weights.shape, strict=True)
+    )
     cells = {"mask": _digits(mask), "outline": _digits(outline)}
-    return {"layers": layers, "heads": heads, **cells, **pack(with_mean(weights))}
+    return {**sizes, **cells, **pack(with_mean(weights))}
 
 
 def _digits(cells):

@@ -1,0 +1,175 @@
+// Attention over the patches of an image: point at a patch and see where it looks.
+
+function patches(root, data, host) {
+  const { rows: tokens, classToken, patch } = data;
+  const [rows, columns] = data.grid;
+  const offset = classToken ? 1 : 0;
+  const cells = count(rows * columns);
+  // How strong each pixel is, from 0 to 255, and the patch it lies in.
+  const pixels = Array.from(atob(data.pixels), (letter, i) => {
+    const [x, y] = [i % (columns * patch), Math.floor(i / (columns * patch))];
+    const cell = Math.floor(y / patch) * columns + Math.floor(x / patch);
+    return [letter.charCodeAt(0), cell];
+  });
+  // A place is a row and a column; the class token is column -1.
+  const initial = [Math.floor(rows / 2), classToken ? -1 : Math.floor(columns / 2)];
+  const now = { ...data.shown, place: initial };
+  let kept = initial;
+  const query = () => {
+    const [row, column] = now.place;
+    return column < 0 ? 0 : offset + row * columns + column;
+  };
+
+  const { bar, code, weight, show, choose } =
+    openHeads(root, data, now, (canvas, head) => {
+      const colours = shadesOf(head).map((shade) => colour(shade, dark));
+      paint(canvas, columns, colours);
+    }, mark);
+  addCheckbox(bar, "colors from 0 to 1", (absolute) => choose({ absolute }));
+  const numbersBox = addCheckbox(bar, "numbers", (numbers) => choose({ numbers }));
+  const stage = add(root, "div", { tabindex: 0, role: "application", class: "stage" });
+  const beside = classToken ? ", the class token left of it" : "";
+  stage.ariaLabel = `image of ${rows} by ${columns} patches${beside}; arrow keys move`;
+  const legend = add(root, "div", { class: "bar" });
+  add(legend, "span", {}, "weight 0");
+  const scale = add(legend, "canvas");
+  const most = add(legend, "span");
+  add(legend, "span", {}, `equal shares: ${(1 / tokens).toFixed(3)}`);
+  const say = addReadout(root);
+  add(root, "p", { class: "small" }, [
+    `Point at a patch${classToken ? " or at the class token" : ""}, click to keep it;`,
+    "arrow keys move. Patches are (row, column), counted from 0.",
+  ].join(" "));
+
+  // The weight that the full color stands for, and the weights as shares of it.
+  const weightsOf = (head) => cells.map((cell) => weight(query(), offset + cell, head));
+  const limitOf = (head) =>
+    now.absolute ? 1 : Math.max(0.001, ...weightsOf(head));
+  function shadesOf(head) {
+    const limit = limitOf(head);
+    return weightsOf(head).map((value) => value / limit);
+  }
+
+  // ---- drawing
+  let [canvas, side, left, ceiling, chip, gauge, share, numbers, frames] = [];
+  let [dark, strongest] = [];
+
+  function draw() {
+    left = classToken ? 86 : 4;
+    const room = Math.max(60, host.clientWidth - left - 4);
+    side = Math.floor(Math.min(room / columns, 340 / Math.max(rows, columns)));
+    const [wide, high] = [side * columns, side * rows];
+    const whole = classToken ? Math.max(high, 84) : high;
+    ceiling = 4 + (whole - high) / 2;
+    chip = { x: 4, y: 4 + (whole - 84) / 2, width: 68, height: 84 };
+    dark = isDark(host);
+    strongest = colour(dark ? 0.55 : 0.75).slice(0, 3);
+    stage.replaceChildren();
+    const place = `left:${left}px;top:${ceiling}px;width:${wide}px;height:${high}px`;
+    canvas = add(stage, "canvas", { style: place });
+    const svg = add(stage, "svg", { width: left + wide + 4, height: whole + 8 });
+    const across = count(rows + 1).map((i) => `M${left},${ceiling + i * side}h${wide}`);
+    const down = count(columns + 1).map((i) => `M${left + i * side},${ceiling}v${high}`);
+    const d = [...across, ...down].join("");
+    for (const tone of ["halo", "grid"]) add(svg, "path", { class: tone, d });
+    if (classToken) {
+      gauge = add(svg, "rect", { ...chip, class: "gauge" });
+      add(svg, "rect", { ...chip, class: "chip" });
+      [share] = ["", "token", "class"].map((text, i) =>
+        addText(svg, 38, chip.y + 68 - 23 * i, text, "number middle"));
+    }
+    // Room for the digits of a weight?
+    numbersBox.parentNode.hidden = side < 36;
+    numbers = (side < 36 ? [] : cells).map((cell) => {
+      const [x, y] = [cell % columns, Math.floor(cell / columns)].map((i) => i + 0.5);
+      const style = "small number middle";
+      return addText(svg, left + x * side, ceiling + y * side + 4, "", style);
+    });
+    frames = ["halo", "frame"].map((style) => add(svg, "rect", { class: style }));
+    choose({});
+  }
+
+  // Ink is dark on a light page and light on a dark one; a photograph stays itself. The
+  // image is grey and pale, because color stands for weights.
+  function blend(level, shade) {
+    const light = data.ink && !dark ? 255 - level : level;
+    const pale = (light + (dark ? 0 : 255)) / 2;
+    const mixed = strongest.map((part) => pale + 0.85 * shade * (part - pale));
+    return [...mixed, 255];
+  }
+
+  function mark() {
+    const [row, column] = now.place;
+    const shades = shadesOf();
+    paint(canvas, columns * patch, pixels.map(([level, cell]) =>
+      blend(level, shades[cell])));
+    // Weights over both ends of grey.
+    paint(scale, 81, [0, 255].flatMap((level) =>
+      count(81).map((i) => blend(level, i / 80))));
+    most.textContent = limitOf().toFixed(3);
+    numbers.forEach((number, cell) =>
+      (number.textContent = now.numbers ? show(query(), offset + cell) : ""));
+    if (classToken) {
+      const height = chip.height * weight(query(), 0);
+      set(gauge, { y: chip.y + chip.height - height, height });
+      share.textContent = show(query(), 0);
+    }
+    const [x, y] = [left + column * side, ceiling + row * side];
+    const box = column < 0 ? chip : { x, y, width: side, height: side };
+    for (const frame of frames) set(frame, box);
+    say(sentence());
+  }
+
+  // With a space that breaks no line.
+  const nameOf = (place) => `(${place.join(",\u00a0")})`;
+
+  function sentence() {
+    const from = query();
+    const name = (cell) => offset + cell === from
+      ? "itself"
+      : nameOf([Math.floor(cell / columns), cell % columns]);
+    const isClass = now.place[1] < 0;
+    const subject = isClass ? "The class token" : `Patch ${nameOf(now.place)}`;
+    const largest = nameLargest(cells.map((cell) =>
+      [code(from, offset + cell), `${name(cell)} ${show(from, offset + cell)}`]));
+    if (!classToken) return `${subject} looks most at ${largest}.`;
+    const receiver = isClass ? "itself" : "the class token";
+    const given = `${subject} gives ${receiver} ${show(from, 0)}.`;
+    return `${given} Of the patches it looks most at ${largest}.`;
+  }
+
+  // ---- pointer and keys: one place is kept, another may be looked at in passing
+  function look(place) {
+    if (String(place) !== String(now.place)) choose({ place });
+  }
+
+  function keep(place) {
+    kept = place;
+    look(place);
+  }
+
+  function tokenAt(event) {
+    const [x, y] = placeIn(stage, event);
+    const place = [(y - ceiling) / side, (x - left) / side].map(Math.floor);
+    if (place[0] in count(rows) && place[1] in count(columns)) return place;
+    const isOnChip = Math.abs(x - 38) < 34 && Math.abs(y - chip.y - 42) < 42;
+    return classToken && isOnChip ? [kept[0], -1] : kept;
+  }
+  stage.onpointermove = (event) =>
+    event.pointerType === "touch" || look(tokenAt(event));
+  stage.onpointerleave = () => look(kept);
+  stage.onclick = (event) => keep(tokenAt(event));
+  stage.onkeydown = (event) => {
+    const move = ARROWS[event.key];
+    if (event.key === "Escape") keep(initial);
+    if (!move) return;
+    event.preventDefault();
+    const [row, column] = kept;
+    // From the class token the keys lead back to the row they came from.
+    const next = column < 0 ? row : clamp(row - move[1], 0, rows - 1);
+    keep([next, clamp(column + move[0], -offset, columns - 1)]);
+  };
+  return draw;
+}
+
+patches.prepare = unpack;

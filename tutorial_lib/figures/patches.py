@@ -1,0 +1,193 @@
+"""Attention over an image: point at a patch and see which patches it looks at.
+
+This module knows no model: weights and an image go in.
+"""
+
+import base64
+import math
+
+import numpy as np
+
+from .figure import MARK, Figure
+from .inputs import as_array
+from .weights import as_data, as_layers, check_weights, choose, where, with_mean
+
+FILES = ("colours.js", "heads.js", "heads.css", "patches.js", "patches.css")
+MOST_PATCHES = 256
+MOST_PIXELS = 65_536
+CONTRAST, STRENGTH = 0.5, 0.85  # of image and weights, as in patches.js
+
+
+def show_patch_attention(
+    weights, image, *, layer=0, head=0, class_token=True, title=None
+):
+    """Show which patches of an image each patch, or the class token, looks at.
+
+    ``weights`` are (query, key), (head, query, key), (layer, head, query, key) or a
+    list with one (1, head, query, key) per layer, over the patches row by row, and
+    with ``class_token`` over that token before them. ``image`` is (height, width) or
+    (channel, height, width), in 0…1: one channel is ink, dark on white, three become
+    grey, since color stands for weights. The patches are squares; their size follows
+    from the numbers of patches and pixels. ``layer`` and ``head`` (a number or "mean")
+    are shown first. The color goes from 0 to the query's largest weight for a patch,
+    or to 1, as a reader chooses; equal weights would be 1 / 50 among 50 tokens. Raises
+    ValueError for scores, NaN, an image outside 0…1 or of another size, more than 256
+    patches, 65,536 pixels or 1 MB.
+    """
+    weights = as_layers(weights)
+    check_weights(weights)
+    pixels, ink = as_pixels(image)
+    patch = _patch_size(weights.shape, pixels.shape, class_token)
+    shown = choose(weights, layer, head)
+    grid = [length // patch for length in pixels.shape]
+    image_data = {"grid": grid, "patch": patch, "ink": ink}
+    data = {"shown": shown, "classToken": bool(class_token), **image_data}
+    data |= as_data(weights)
+    data["pixels"] = base64.b64encode(pixels.tobytes()).decode()
+    first = with_mean(weights)[shown["layer"], shown["head"]]
+    return Figure(
+        "patches",
+        FILES,
+        data,
+        text=_sentence(first, data),
+        title=title,
+        draw=lambda: _draw(first, pixels, data),
+    )
+
+
+def as_pixels(image):
+    """Return an image as bytes (height, width), and whether they are ink on paper.
+
+    Raises ValueError for one that is no image, or not in 0…1.
+    """
+    image = as_array(image, "pixels of the image")
+    channels = image.shape[0] if image.ndim == 3 else 1
+    if image.ndim not in (2, 3) or channels not in (1, 3) or image.size == 0:
+        raise ValueError(
+            "image must be (height, width) or (channel, height, width) with 1 or 3 "
+            f"channels, got {image.shape}: pass one image, channels first"
+        )
+    if image.min() < 0 or image.max() > 1 + 1e-3:
+        raise ValueError(
+            f"image must lie between 0 and 1, got {image.min():.3g} to "
+            f"{image.max():.3g}: divide bytes by 255, undo a normalization"
+        )
+    if image.size // channels > MOST_PIXELS:
+        raise ValueError(
+            f"{image.shape[-2]} × {image.shape[-1]} pixels are more than the "
+            f"{MOST_PIXELS:,} a page should carry: pass a smaller copy of the image, "
+            "cut into as many patches"
+        )
+    luminance = [0.299, 0.587, 0.114] if channels == 3 else [1.0]
+    grey = np.tensordot(luminance, image.reshape(channels, *image.shape[-2:]), 1)
+    return np.round(255 * grey).clip(0, 255).astype(np.uint8), channels == 1
+
+
+def _patch_size(shape, pixels, class_token):
+    """Return how wide the patches are, or say why there are none."""
+    *_, queries, tokens = shape
+    if queries != tokens:
+        raise ValueError(
+            f"weights are {queries} queries × {tokens} keys: here both are the same "
+            "tokens, pass all rows of a self-attention"
+        )
+    patches = tokens - bool(class_token)
+    patch = _side(patches, *pixels)
+    if patch is None:
+        other = _side(patches + (1 if class_token else -1), *pixels)
+        advice = "pass the image that the model saw" if other is None else (
+            f"pass class_token={not class_token}"
+        )  # fmt: skip
+        raise ValueError(
+            f"{tokens} tokens are {patches} patches{' and a class token' * class_token}"
+            f", but an image of {pixels[0]} × {pixels[1]} pixels is not cut into "
+            f"{patches} squares: {advice}"
+        )
+    if patches > MOST_PATCHES:
+        raise ValueError(
+            f"{patches} patches are more than the {MOST_PATCHES} a reader can tell "
+            "apart: take larger patches or a smaller image"
+        )
+    return patch
+
+
+def _side(patches, height, width):
+    side = math.isqrt(height * width // patches) if patches > 0 else 0
+    fits = side and not height % side and not width % side
+    return side if fits and height * width == patches * side**2 else None
+
+
+def _first_query(data):
+    """Return the token shown first and its name."""
+    if data["classToken"]:
+        return 0, "class token"
+    row, column = (length // 2 for length in data["grid"])
+    return row * data["grid"][1] + column, f"patch ({row}, {column})"
+
+
+def _sentence(weights, data):
+    (rows, columns), patch, shown = data["grid"], data["patch"], where(data)
+    (query, name), offset = _first_query(data), int(data["classToken"])
+    over = weights[query, offset:]
+    largest = divmod(int(over.argmax()), columns)
+    looks = f"{name[0].upper()}{name[1:]} looks most at"
+    if offset:
+        given = f"The {name} gives itself {weights[0, 0]:.3f}."
+        looks = f"{given} Of the patches it looks most at"
+    return (
+        f"Attention weights{shown and f' ({shown})'} among {rows} × {columns} patches "
+        f"of {patch} × {patch} pixels{' and a class token' * offset}. {looks} "
+        f"{largest}, {over.max():.3f}; equal shares would be {1 / len(weights):.3f}."
+    )
+
+
+def _draw(weights, pixels, data):
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import LinearSegmentedColormap, Normalize
+    from matplotlib.figure import Figure as Canvas
+
+    (query, name), offset = _first_query(data), int(data["classToken"])
+    over = weights[query, offset:].reshape(data["grid"])
+    most = max(0.001, over.max())
+    shades = np.kron(over / most, np.ones((data["patch"], data["patch"])))
+    fig = Canvas(figsize=(4.6, 3.6), layout="constrained")
+    ax = fig.subplots()
+    ax.imshow(_blend(pixels, shades, data["ink"]), interpolation="nearest")
+    _draw_patches(ax, query - offset, data)
+    lines = [", ".join(filter(None, [name, where(data)]))]
+    lines += [f"gives itself {weights[query, query]:.3f}"] * offset
+    ax.set_title("\n".join(lines), fontsize=10)
+    paper = _blend(np.zeros((1, 2)), np.array([[0, 1]]), ink=True)[0]
+    scale = LinearSegmentedColormap.from_list("weights on paper", paper)
+    bar = ScalarMappable(Normalize(0, most), scale)
+    fig.colorbar(bar, ax=ax, label="weight for each patch")
+    return fig
+
+
+def _blend(pixels, shades, ink):
+    """Return colors (height, width, 3): the pale image under the color of weights."""
+    from matplotlib import colormaps
+
+    grey = 1 - pixels / 255 if ink else pixels / 255
+    pale = (1 - CONTRAST + CONTRAST * grey)[..., None]
+    strongest = np.array(colormaps["Blues"](0.75)[:3])
+    return pale + (strongest - pale) * STRENGTH * shades[..., None]
+
+
+def _draw_patches(ax, query, data):
+    from matplotlib.patches import Rectangle
+
+    patch = data["patch"]
+    for axis, length in zip((ax.yaxis, ax.xaxis), data["grid"], strict=True):
+        step = -(-length // 8)  # at most 8 numbers
+        axis.set_ticks((np.arange(0, length, step) + 0.5) * patch - 0.5)
+        axis.set_ticklabels(range(0, length, step))
+        axis.set_ticks(np.arange(1, length) * patch - 0.5, minor=True)
+    ax.tick_params(which="both", length=0)
+    ax.grid(which="minor", color="0.5", linewidth=0.5, alpha=0.5)
+    ax.set(xlabel="column of patches", ylabel="row of patches")
+    if query >= 0:
+        row, column = divmod(query, data["grid"][1])
+        corner = column * patch - 0.5, row * patch - 0.5
+        frame = {"fill": False, "edgecolor": MARK, "linewidth": 2}
+        ax.add_patch(Rectangle(corner, patch, patch, **frame))
