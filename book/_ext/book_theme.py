@@ -10,6 +10,7 @@ It does not know what a chapter is about.
 from pathlib import Path
 
 from docutils import nodes
+from sphinx.environment.collectors.toctree import TocTreeCollector
 
 WITHOUT_SCRIPT = (
     '<noscript><p class="no-script">Without JavaScript, formulas appear as they are '
@@ -21,6 +22,7 @@ def setup(app):
     """Connect the functions below to the build."""
     app.connect("config-inited", set_theme_options)
     app.connect("doctree-read", mark_predictions)
+    app.connect("env-get-updated", number_chapters_by_name, priority=600)
     app.connect("env-check-consistency", forget_heading_numbers)
     app.connect("html-page-context", mend_page)
     app.connect("build-finished", color_without_script)
@@ -54,6 +56,19 @@ def mark_predictions(app, doctree):
         first = next((child for child in paragraph if child.astext()), None)
         if isinstance(first, nodes.strong) and first.astext() == "Predict.":
             paragraph["classes"].append("predict")
+
+
+def number_chapters_by_name(app, env):
+    """Number chapters as their files are, so that 14 may come before 12 is written.
+
+    Sphinx has counted them already, and numbered their figures by that.
+    """
+    for page, numbers in env.toc_secnumbers.items():
+        if page.startswith("notebooks/"):
+            chapter = int(page.removeprefix("notebooks/")[:2])
+            for heading, number in numbers.items():
+                numbers[heading] = (chapter, *number[1:])
+    return TocTreeCollector().assign_figure_numbers(env)
 
 
 def forget_heading_numbers(app, env):
