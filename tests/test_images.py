@@ -196,6 +196,10 @@ def blobs(filled):
     return label(filled.numpy(), np.ones((3, 3)))[1]
 
 
+def test_no_test_scene_is_laid_out_as_a_training_scene(scenes):
+    assert not torch.equal(scenes.train.boxes[:100], scenes.test.boxes)
+
+
 def test_digits_and_fragments_reach_every_edge(scenes):
     boxes = torch.cat([scenes.train.boxes, scenes.test.boxes])
     assert boxes.min(0).values.tolist() == [0, 0, 8, 8]
@@ -484,6 +488,7 @@ def test_a_download_that_is_not_the_file_is_spoken_of(cache, monkeypatch):
     def retrieve(url, filename, chunk_size=0):
         Path(filename).write_bytes(b"<html>Please log in</html>")
 
+    monkeypatch.setattr(utils, "_get_redirect_url", lambda url, max_hops: url)
     monkeypatch.setattr(utils, "_urlretrieve", retrieve)
     assert "not found or corrupted" in refused()
 
