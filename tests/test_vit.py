@@ -171,6 +171,13 @@ def bright_patches():
     return images, places
 
 
+def test_tokens_are_dropped_before_the_blocks_but_in_training_alone():
+    model = VisionTransformer(8, 4, 5, 16, 0, 4, 24, dropout=0.5)  # without blocks
+    images = torch.rand(1, 1, 8, 8)
+    assert not model(images).equal(model(images))
+    assert model.eval()(images).equal(model(images))
+
+
 @either_pool
 def test_it_learns_where_the_bright_patch_is_if_it_has_positions(pool):
     right = {}
