@@ -314,7 +314,7 @@ def main():
     parser.add_argument("--folder", type=Path, help="of the data; without it: download")
     parser.add_argument("--only", choices=("steps", "accuracy"))
     parser.add_argument("--seeds", type=int, default=3, help="runs of each model")
-    parser.add_argument("--seconds", type=float, default=60, help="of each training")
+    parser.add_argument("--seconds", type=float, default=96, help="for each training")
     parser.add_argument("--out", default=Path(__file__).with_suffix(".csv"), type=Path)
     options = parser.parse_args()
     torch.set_num_threads(1)
