@@ -104,6 +104,6 @@ def choose(chapters, names=()):
 
 def _unknown(name, known):
     near = [found for found in known if name.removeprefix("fig-") in found]
-    near = near[:5] or difflib.get_close_matches(name, known, n=5, cutoff=0.5)
+    near = near[:5] or difflib.get_close_matches(name, known, n=3, cutoff=0.6)
     meant = ", ".join(near or known)
     return f"no figure of these chapters is called {name}: did you mean {meant}?"

@@ -144,7 +144,8 @@ def write_whole(path, content):
 
 def _report(out, sections, problems):
     count = sum(len(figures) for _, _, figures in sections)
-    print(f"Wrote {count} figures: open {out / 'index.html'}")
+    figures = "1 figure" if count == 1 else f"{count} figures"
+    print(f"Wrote {figures}: open {out / 'index.html'}")
     for stem, failures in problems.items():
         for failure in failures:
             print(f"{stem}: {failure}", file=sys.stderr)
