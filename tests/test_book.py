@@ -220,11 +220,11 @@ def fork(tmp_path_factory):
         (book / "book").mkdir(exist_ok=True)
         copy(ROOT / "book" / name, book / "book" / name)
     (book / "notebooks").mkdir()
-    shutil.copy(min(ROOT.glob("notebooks/*.ipynb")), book / "notebooks" / "x.ipynb")
+    shutil.copy(min(ROOT.glob("notebooks/*.ipynb")), book / "notebooks" / "07_x.ipynb")
     (book / "book" / "intro.md").write_text("# Intro\n\n**Predict.** What?\n")
     (book / "_toc.yml").write_text(
         "format: jb-book\nroot: book/intro\nparts:\n  - caption: I\n"
-        "    numbered: true\n    chapters:\n      - file: notebooks/x\n"
+        "    numbered: true\n    chapters:\n      - file: notebooks/07_x\n"
     )
     shutil.copy(ROOT / "_config.yml", book)
     write_address(book, FORK)
@@ -235,14 +235,14 @@ def fork(tmp_path_factory):
 
 
 def test_buttons_lead_to_the_repository_once_it_has_an_address(fork):
-    assert f'href="{COLAB}x.ipynb"' in fork["x"]
+    assert f'href="{COLAB}07_x.ipynb"' in fork["07_x"]
     assert f'href="{FORK}"' in fork["intro"]
 
 
-def test_figures_carry_their_chapter_s_number_and_headings_none(fork):
-    assert 'class="caption-number">Fig. 1.1 ' in fork["x"]
-    assert "section-number" not in fork["x"]
-    assert not re.search(r'class="toctree-l1[^>]*><a [^>]*>\s*1\. ', fork["intro"])
+def test_figures_carry_the_number_in_their_file_s_name_and_headings_none(fork):
+    assert 'class="caption-number">Fig. 7.1 ' in fork["07_x"]
+    assert "section-number" not in fork["07_x"]
+    assert not re.search(r'class="toctree-l1[^>]*><a [^>]*>\s*\d+\. ', fork["intro"])
 
 
 def test_questions_to_the_reader_are_marked(fork):

@@ -59,15 +59,15 @@ def mark_predictions(app, doctree):
 
 
 def number_chapters_by_name(app, env):
-    """Number chapters as their files are, so that 14 may come before 12 is written.
+    """Count chapters as their files do, so that 14 may come before 12 is written.
 
-    Sphinx has counted them already, and numbered their figures by that.
+    Sphinx has counted them by now, and numbered their figures accordingly.
     """
     for page, numbers in env.toc_secnumbers.items():
-        if page.startswith("notebooks/"):
-            chapter = int(page.removeprefix("notebooks/")[:2])
+        chapter = page.removeprefix("notebooks/")[:2]
+        if chapter.isdigit():
             for heading, number in numbers.items():
-                numbers[heading] = (chapter, *number[1:])
+                numbers[heading] = (int(chapter), *number[1:])
     return TocTreeCollector().assign_figure_numbers(env)
 
 
