@@ -20,7 +20,7 @@ PARTS = ("train", "test")
 NAMES = ("digits", "cluttered_digits", "fashion_mnist")
 DIGITS = tuple("0123456789")
 DIGITS_ATTRIBUTION = (
-    "Optical Recognition of Handwritten Digits, Alpaydin and Kaynak (1998), CC BY 4.0, "
+    "Optical Recognition of Handwritten Digits: Alpaydin and Kaynak (1998), CC BY 4.0, "
     "from scikit-learn"
 )
 
