@@ -144,7 +144,7 @@ def check_options(image_size, patch_size, pool, positions):
 
 def check_images(images, shape):
     """Raise ValueError unless each of the ``images`` is (channel, height, width)."""
-    if images.ndim != 4 or images.shape[1:] != shape:
+    if images.shape[1:] != shape:
         expected = ", ".join(map(str, shape))
         raise ValueError(
             f"images must be (batch, {expected}), as the model was made for: got "
