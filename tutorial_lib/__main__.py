@@ -44,6 +44,7 @@ def _parser():
     command.add_argument("address", help="for example https://github.com/you/fork")
     command.set_defaults(command=_repository)
 
+    _add_exercises(commands)
     _add_figures(commands)
     return parser
 
@@ -64,6 +65,25 @@ def _add_figures(commands):
         "--from-outputs", action="store_true", help="what is stored; run nothing"
     )
     command.set_defaults(command=_figures)
+
+
+def _add_exercises(commands):
+    command = commands.add_parser(
+        "exercises", help="write exercises for a class, or report who passed what"
+    )
+    command.add_argument("--chapter", default="", help="for example 3; default: all")
+    what = command.add_mutually_exclusive_group(required=True)
+    what.add_argument("--student", metavar="FOLDER", help="without solutions")
+    what.add_argument("--otter", metavar="FOLDER", help="masters for otter assign")
+    what.add_argument("--nbgrader", metavar="FOLDER", help="a course for nbgrader")
+    what.add_argument(
+        "--report", nargs="+", metavar="NOTEBOOK", help="who passed what, as a table"
+    )
+    command.add_argument("--out", metavar="TABLE.csv", help="default: the screen")
+    limit = {"type": float, "metavar": "N"}
+    command.add_argument("--seconds", default=60, **limit, help="for each exercise")
+    command.add_argument("--gigabytes", default=4, **limit, help="for each submission")
+    command.set_defaults(command=_exercises)
 
 
 def _sync(options):
@@ -113,6 +133,24 @@ def _figures(options):
         drawing=drawing,
     )
     return 1 if failed else 0
+
+
+def _exercises(options):
+    from tutorial_lib.exercises.classroom import exports, report
+
+    if options.report:
+        limits = {"seconds": options.seconds, "gigabytes": options.gigabytes}
+        rules = {"chapter": options.chapter, **limits}
+        report.write_report(".", options.report, options.out, **rules)
+        return 0
+    chosen = {kind: getattr(options, kind) for kind in exports.FILES}
+    [(kind, folder)] = [
+        (kind, name) for kind, name in chosen.items() if name is not None
+    ]
+    files = exports.export(".", kind, folder, options.chapter)
+    notebooks = [file for file in files if file.suffix == ".ipynb"]
+    print(f"Wrote {len(notebooks)} notebook{'s'[len(notebooks) == 1 :]} into {folder}.")
+    return 0
 
 
 def _fail(message):

@@ -16,7 +16,14 @@ from pathlib import Path
 from tutorial_lib.repository import read_address
 
 # What keeps the book together is no part of what it teaches: its names stay free.
-TOOLS = {"__main__.py", "execution.py", "figure_export", "repository.py", "sync.py"}
+TOOLS = {
+    "__main__.py",
+    "classroom",
+    "execution.py",
+    "figure_export",
+    "repository.py",
+    "sync.py",
+}
 # Data and exercises use names of their own twice.
 TAUGHT = ("*.py", "position/*.py", "training/*.py", "transformer/*.py", "vit/*.py")
 DEFINITIONS = (ast.AsyncFunctionDef, ast.ClassDef, ast.FunctionDef)

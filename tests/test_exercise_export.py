@@ -1,0 +1,176 @@
+"""Chapters for a class: copies without solutions, masters for two graders."""
+
+import ast
+import json
+from pathlib import Path
+
+import nbformat
+import pytest
+from classroom import NAME, make_book
+from exercise_chapters import chapters
+
+from tutorial_lib.__main__ import main
+from tutorial_lib.exercises.classroom.exports import export
+from tutorial_lib.exercises.classroom.sheets import (
+    Sheet,
+    sheets,
+    source_of,
+    tags_of,
+)
+from tutorial_lib.exercises.classroom.statements import statements
+from tutorial_lib.exercises.helping import solution
+
+ROOT = Path(__file__).parents[1]
+CHAPTERS = [chapter for chapter in chapters() if chapter.notebook_path()]
+each_chapter = pytest.mark.parametrize(
+    "chapter", CHAPTERS, ids=[str(chapter.number) for chapter in CHAPTERS]
+)
+MARKS = {"otter": ("# BEGIN SOLUTION NO PROMPT", "# END SOLUTION")}
+MARKS["nbgrader"] = ("### BEGIN SOLUTION", "### END SOLUTION")
+
+
+@pytest.fixture
+def book(tmp_path):
+    return make_book(tmp_path)
+
+
+def exported(book, kind):
+    """Export the example chapter; return the cells of its notebook."""
+    files = export(book, kind, book / "out")
+    [path] = [file for file in files if file.suffix == ".ipynb"]
+    nbformat.validate(nbformat.read(path, as_version=4))
+    return json.loads(path.read_text(encoding="utf-8"))["cells"]
+
+
+def cut(cell, kind):
+    """Take from a cell what the grader takes out of the students' copy."""
+    lines, (begin, end) = source_of(cell).split("\n"), MARKS[kind]
+    if begin in lines:
+        del lines[lines.index(begin) : lines.index(end) + 1]
+    return "\n".join(lines)
+
+
+def test_a_student_s_copy_lacks_the_solution_cells_and_nothing_else(book):
+    before = Sheet(book / "notebooks" / NAME).notebook["cells"]
+    cells = exported(book, "student")
+    kept = [cell["id"] for cell in before if "solution" not in tags_of(cell)]
+    assert len(kept) == len(before) - 4
+    assert [cell["id"] for cell in cells] == kept
+    sources = {cell["id"]: cell["source"] for cell in before}
+    assert all(cell["source"] == sources[cell["id"]] for cell in cells)
+
+
+def test_a_student_s_copy_shows_nothing_between_a_stub_and_the_next_heading(book):
+    cells = [cell for cell in exported(book, "student") if "outputs" in cell]
+    shown = [cell["id"] for cell in cells if cell["outputs"]]
+    assert shown == ["cell-0", "after"]
+
+
+@each_chapter
+def test_no_other_cell_needs_what_the_solution_cells_bind(chapter):
+    for cell in Sheet(chapter.notebook_path()).notebook["cells"]:
+        if "solution" in tags_of(cell):
+            assert [s for s in statements(None, source_of(cell)) if s.binds] == []
+
+
+@each_chapter
+def test_exports_of_the_book_are_notebooks_in_which_no_solution_can_be_read(
+    chapter, tmp_path
+):
+    texts = {}
+    for kind in ("student", "otter", "nbgrader"):
+        files = export(ROOT, kind, tmp_path / kind, str(chapter.number))
+        [path] = [file for file in files if file.suffix == ".ipynb"]
+        nbformat.validate(nbformat.read(path, as_version=4))
+        texts[kind] = [source_of(c) for c in json.loads(path.read_text())["cells"]]
+        if kind in MARKS:
+            cells = json.loads(path.read_text())["cells"]
+            texts[kind] = [cut(cell, kind) for cell in cells]
+    for task in sheets(ROOT, str(chapter.number))[0].tasks:
+        answer = str(solution(task.exercise.name))
+        for kind, sources in texts.items():
+            assert source_of(task.stub) in sources, kind
+            assert not any(answer in source for source in sources), kind
+
+
+@each_chapter
+def test_solved_stubs_are_those_that_run_in_the_solved_notebooks(chapter):
+    tasks = Sheet(chapter.notebook_path()).tasks
+    for task, (exercise, cell, name) in zip(tasks, chapter.stubs(), strict=True):
+        stub = chapter.notebook.cells[cell].source
+        assert (task.exercise, task.name) == (exercise, name)
+        tested = ast.dump(ast.parse(chapter._solved(stub, exercise, name)))
+        assert ast.dump(ast.parse(task.solved())) == tested
+
+
+@pytest.mark.parametrize("kind", ["otter", "nbgrader"])
+def test_a_master_holds_stub_solution_and_the_book_s_check_of_each_exercise(book, kind):
+    cells = exported(book, kind)
+    sheet = Sheet(book / "notebooks" / NAME)
+    tests = [source_of(c) for c in cells if "assert result.passed" in source_of(c)]
+    assert len(tests) == 4
+    for task, test in zip(sheet.tasks, tests, strict=True):
+        [stub] = [cell for cell in cells if cell["id"] == task.stub["id"]]
+        assert cut(stub, kind) == source_of(task.stub)
+        assert task.solved() in source_of(stub)
+        assert f'check({task.name}, "{task.exercise.number}")' in test
+    assert not any(cell.get("outputs") for cell in cells)
+    assert not any("solution" in tags_of(cell) for cell in cells)
+
+
+def test_an_otter_master_marks_each_question_in_otter_s_order(book):
+    cells = exported(book, "otter")
+    marks = [source_of(c).split("\n")[0] for c in cells if c["cell_type"] == "raw"]
+    question = ["# BEGIN QUESTION", "# BEGIN SOLUTION", "# END SOLUTION"]
+    question += ["# BEGIN TESTS", "# END TESTS", "# END QUESTION"]
+    assert marks == ["# ASSIGNMENT CONFIG", *question * 4]
+
+
+def test_otter_gets_the_library_without_its_solutions(book):
+    exported(book, "otter")
+    packed = {path.relative_to(book / "out") for path in (book / "out").rglob("*.*")}
+    assert Path("tutorial_lib/exercises/checking.py") in packed
+    assert Path("tutorial_lib/figures/base.js") in packed
+    assert [path for path in packed if "solutions" in path.parts] == []
+
+
+def test_an_nbgrader_source_gives_a_point_for_each_exercise(book):
+    cells = exported(book, "nbgrader")
+    about = [c["metadata"]["nbgrader"] for c in cells if "nbgrader" in c["metadata"]]
+    assert len({one["grade_id"] for one in about}) == len(about) == 8
+    assert [one.get("points") for one in about] == [None, 1] * 4
+    assert [one["solution"] for one in about] == [True, False] * 4
+    course = book / "out"
+    assert (course / "source" / "99_example" / NAME).is_file()
+    assert "code_stub" in (course / "nbgrader_config.py").read_text()
+
+
+def test_the_same_book_gives_the_same_bytes(book):
+    first = {path: path.read_bytes() for path in export(book, "otter", book / "out")}
+    assert {
+        path: path.read_bytes() for path in export(book, "otter", book / "out")
+    } == (first)
+
+
+def test_a_file_that_is_there_already_is_not_lost_and_nothing_is_written(book):
+    out = book / "out"
+    out.mkdir()
+    (out / "nbgrader_config.py").write_text("mine")
+    with pytest.raises(ValueError, match="already and differs, so nothing is written"):
+        export(book, "nbgrader", out)
+    assert [path.name for path in out.rglob("*")] == ["nbgrader_config.py"]
+    with pytest.raises(ValueError, match="already and differs"):
+        export(book, "student", book / "notebooks")
+
+
+def test_a_chapter_that_does_not_exist_is_named(book):
+    with pytest.raises(ValueError, match="there is no chapter 7"):
+        export(book, "student", book / "out", "7")
+
+
+def test_the_command_line_says_how_many_notebooks_it_wrote(book, monkeypatch, capsys):
+    monkeypatch.chdir(book)
+    (book / "_config.yml").touch()
+    assert main(["exercises", "--student", "out"]) == 0
+    assert capsys.readouterr().out == "Wrote 1 notebook into out.\n"
+    assert (book / "out" / NAME).is_file()

@@ -1,0 +1,96 @@
+"""Write the chapters for a class: without solutions, or as masters for a grader.
+
+What is written depends on the book alone, and nothing that is there already is lost: a
+file that would change is left as it is, and named.
+
+This module does not know what stands in a chapter, and it runs none.
+"""
+
+import json
+from pathlib import Path
+
+from . import masters
+from .sheets import sheets, source_of, tags_of
+
+LIBRARY = Path(__file__).parents[2]
+SECRET = {"solutions", "__pycache__"}  # folders of the library no student gets
+
+
+def export(root, kind, folder, chapter=""):
+    """Write chapters for "student", "otter" or "nbgrader"; return the files' paths.
+
+    Raises ValueError if there is no such chapter, or if a file is there already and
+    differs: then nothing at all is written.
+    """
+    files = {}
+    for sheet in sheets(root, chapter):
+        without_solutions(sheet)
+        files |= FILES[kind](sheet)
+    if kind == "otter":
+        files |= _library()
+    files = {Path(folder) / name: text for name, text in files.items()}
+    for path, text in files.items():
+        if path.exists() and path.read_bytes() != text.encode():
+            raise ValueError(
+                f"{path} is there already and differs, so nothing is written: name an "
+                "empty folder, or move it away"
+            )
+    for path, text in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode())
+    return [*files]
+
+
+def without_solutions(sheet):
+    """Take out of a sheet the cells that show solutions, and what gives them away.
+
+    From a stub to the next heading no cell keeps what it showed, since what uses an
+    answer shows it.
+    """
+    kept, inside = [], False
+    for cell in sheet.notebook["cells"]:
+        if "solution" in tags_of(cell):
+            continue
+        if cell["cell_type"] == "markdown":
+            inside = inside and not _has_heading(source_of(cell))
+        inside = inside or "exercise" in tags_of(cell)
+        if inside and cell["cell_type"] == "code":
+            cell["outputs"], cell["execution_count"] = [], None
+        kept.append(cell)
+    sheet.notebook["cells"] = kept
+
+
+def _has_heading(text):
+    return any(line.startswith("#") for line in text.splitlines())
+
+
+def _student(sheet):
+    return {sheet.path.name: as_text(sheet.notebook)}
+
+
+def _otter(sheet):
+    return {sheet.path.name: as_text(masters.otter(sheet))}
+
+
+def _nbgrader(sheet):
+    name = f"source/{sheet.path.stem}/{sheet.path.name}"
+    text = as_text(masters.nbgrader(sheet))
+    return {name: text, "nbgrader_config.py": masters.NBGRADER_CONFIG}
+
+
+FILES = {"student": _student, "otter": _otter, "nbgrader": _nbgrader}
+
+
+def as_text(notebook):
+    """Return a notebook's file as Jupyter would write it."""
+    return json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
+
+
+def _library():
+    """Return the library's files, as Otter packs them, without the solutions."""
+    paths = (p for p in LIBRARY.rglob("*.*") if p.suffix in {".css", ".js", ".py"})
+    return {
+        path.relative_to(LIBRARY.parent).as_posix(): path.read_text(encoding="utf-8")
+        for path in sorted(paths)
+        if SECRET.isdisjoint(path.relative_to(LIBRARY).parts)
+    }

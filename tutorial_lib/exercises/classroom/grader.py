@@ -1,0 +1,171 @@
+"""Grade one submission: the program that runs in a process of its own.
+
+It is told what to do by its standard input, and says what it found line by line on what
+was its standard output; whatever a student's code prints goes nowhere. For each
+exercise the statements that lead to the answer run in a fresh namespace, and then the
+book's own check.
+
+It does not know how long it may take: whoever started it ends it.
+"""
+
+import ast
+import json
+import linecache
+import os
+import sys
+from pathlib import Path
+
+import torch
+
+from tutorial_lib.exercises.checking import check
+
+from .sheets import sheets, source_of, tags_of
+from .statements import leading_to, statements
+from .submission import Submission, Unusable, read_cells
+
+STATUS = {"pass": "passed", "open": "open"}
+
+
+def main():
+    """Grade the submission that the standard input describes."""
+    job, owner = json.load(sys.stdin), os.getpid()
+    secret = job.pop("secret")
+    channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    torch.set_num_threads(1)
+
+    def say(**words):
+        if os.getpid() == owner:  # and not a copy that the student's code made
+            print(json.dumps(words | {"secret": secret}), file=channel, flush=True)
+
+    _limit_memory(job["gigabytes"])
+    try:
+        grading = Grading(job["root"], Path(job["path"]), job["chapter"])
+    except Unusable as reason:
+        say(unusable=str(reason))
+        return
+    say(chapter=grading.sheet.chapter, exercises=grading.numbers)
+    for number in grading.numbers:
+        if number not in job["done"]:
+            status, remark = grading.grade(number)
+            say(number=number, status=status, remark=remark[:200])
+
+
+def _limit_memory(gigabytes):
+    """Let no process have more data than this, and no file grow without end."""
+    try:
+        import resource
+    except ModuleNotFoundError:  # on Windows
+        return
+    limits = {
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_DATA: int(gigabytes * 2**30),
+        resource.RLIMIT_FSIZE: 100_000_000,  # bytes
+    }
+    for limit, most in limits.items():
+        _, hard = resource.getrlimit(limit)
+        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(limit, (most, most))
+
+
+class Grading:
+    """A submission next to the sheet that it answers. Raises Unusable."""
+
+    def __init__(self, root, path, chapter=None):
+        self.submission = Submission(read_cells(path))
+        [self.sheet] = sheets(root, str(chapter or self.submission.chapter()))
+        self.tasks = {task.exercise.number: task for task in self.sheet.tasks}
+        # What a submission lacks, such as its imports, is taken from the book.
+        self.book = [
+            statement
+            for cell in self.sheet.notebook["cells"]
+            if cell["cell_type"] == "code" and "exercise" not in tags_of(cell)
+            for statement in statements(None, source_of(cell))
+        ]
+
+    @property
+    def numbers(self):
+        """The numbers of the sheet's exercises."""
+        return [*self.tasks]
+
+    def grade(self, number):
+        """Return "passed", "failed" or "open" for an exercise, and a remark."""
+        task, place = self.tasks[number], self.numbers.index(number)
+        found = None
+        own = {statement.structure for statement in self.book}
+        for statement, name in self.submission.answers(task, own):
+            found = self._judge(task, statement, name)
+            if found[0] != "open":
+                return found
+        cell = self.submission.cell_of(task, place, len(self.tasks))
+        error = self.submission.syntax_error(task, cell)
+        if error:
+            return "failed", error
+        if found is None:
+            found = self._judge_renamed(task, place)
+        return found or ("open", "not in the notebook")
+
+    def _judge_renamed(self, task, place):
+        answer = self.submission.renamed(task, place, len(self.tasks))
+        if answer is None:
+            return None
+        status, remark = self._judge(task, *answer)
+        named = f"named {answer[1]} instead of {task.name}"
+        return status, f"{named}; {remark}" if remark else named
+
+    def _judge(self, task, statement, name):
+        """Run what leads to an answer, then check it."""
+        known = [*self.book, *self.submission.statements]
+        wanted = [statement]
+        if task.exercise.is_value:  # which may be put together bit by bit
+            wanted = [one for one in known if one.cell is statement.cell]
+        namespace = {"__name__": "__main__"}
+        error = _run(leading_to(wanted, known), namespace)
+        if name not in namespace:
+            return "failed", error or f"{name} has no value"
+        result = check(namespace[name], task.exercise.name)
+        if result.passed and check(_wrong(task.exercise), task.exercise.name).passed:
+            return "failed", "the check was tampered with: it accepts a wrong answer"
+        return STATUS.get(result.status, "failed"), _remark(result)
+
+
+def _remark(result):
+    """Return the diagnosis of an answer that is wrong, in one word."""
+    return "" if result.status in STATUS else result.code
+
+
+def _wrong(exercise):
+    """Return an answer that no check may accept: a known mistake, if there is one."""
+    if exercise.misconceptions:
+        mistake = exercise.misconceptions[0].answer
+        return mistake() if exercise.is_value else mistake
+    return None
+
+
+def _run(chosen, namespace):
+    """Run statements, each though one before it failed; return the first error."""
+    first = ""
+    for statement in chosen:
+        try:
+            exec(_compiled(statement), namespace)
+        except BaseException as error:
+            first = first or f"{type(error).__name__}: {_text(error)}"
+    return first
+
+
+def _text(error):
+    try:
+        return str(error)
+    except BaseException:
+        return ""
+
+
+def _compiled(statement):
+    """Compile a statement so that its lines are those of its cell."""
+    name = "<the book>"
+    if statement.cell is not None:
+        name, source = f"<cell {statement.cell.place}>", statement.cell.source
+        lines = source.splitlines(keepends=True)
+        linecache.cache[name] = (len(source), None, lines, name)
+    module = ast.Module([statement.node], [])
+    return compile(module, name, "exec", dont_inherit=True)

@@ -1,0 +1,113 @@
+"""Cut code cells into statements, and find those that one statement needs.
+
+A notebook that is handed in holds trainings, figures and accidents. To know what one
+answer is worth, only the statements that lead to it have to run: the definition itself
+and, again and again, whatever gives a value to a name it mentions.
+
+This module runs nothing. It sees names alone: what else changes a value, such as
+`table[0] = 1` in another cell, is not seen.
+"""
+
+import ast
+import builtins
+import re
+import symtable
+from dataclasses import dataclass
+
+# What IPython understands and Python does not: magics, shell commands, questions.
+FOREIGN = re.compile(r"^([ \t]*)(?:[%!?].*|[\w.]+\?+[ \t]*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, eq=False)
+class Statement:
+    """A top-level statement of a cell, the names it binds and those it needs.
+
+    structure: its syntax, by which two statements are known to be the same.
+    """
+
+    cell: object
+    node: ast.stmt
+    binds: frozenset
+    needs: frozenset
+    structure: str
+
+
+def statements(cell, source):
+    """Return a cell's statements; raises SyntaxError if it is not Python.
+
+    ``cell`` is kept with each, whatever it is. IPython's magics are left out.
+    """
+    source = without_magics(source)
+    return [_statement(cell, node, source) for node in ast.parse(source).body]
+
+
+def without_magics(source):
+    """Return a cell's source in which magics, if there are any, are `pass`."""
+    try:
+        ast.parse(source)
+    except SyntaxError:
+        return FOREIGN.sub(r"\1pass", source)
+    return source
+
+
+def _statement(cell, node, source):
+    table = symtable.symtable(_source(node, source), "<cell>", "exec")
+    symbols = table.get_symbols()
+    binds = {s.get_name() for s in symbols if s.is_assigned() or s.is_imported()}
+    needs = {
+        symbol.get_name()
+        for scope in _scopes(table)
+        for symbol in scope.get_symbols()
+        if symbol.is_global() and symbol.is_referenced()
+    }
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.AugAssign) and isinstance(inner.target, ast.Name):
+            needs.add(inner.target.id)
+    return Statement(cell, node, frozenset(binds), frozenset(needs), ast.dump(node))
+
+
+def _source(node, source):
+    """Return the text of a statement, with its decorators."""
+    first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
+    if first == node.lineno:
+        return ast.get_source_segment(source, node)
+    return "\n".join(source.splitlines()[first - 1 : node.end_lineno])
+
+
+def _scopes(table):
+    yield table
+    for child in table.get_children():
+        yield from _scopes(child)
+
+
+def leading_to(wanted, known):
+    """Return the ``wanted`` statements and all they need, in the order of ``known``.
+
+    A name means what was bound to it last before the statement that needs it, or else
+    first after it, as for a function that is called further down.
+    """
+    places = {id(statement): place for place, statement in enumerate(known)}
+    waiting = [places[id(statement)] for statement in wanted]
+    waiting += [place for place, one in enumerate(known) if _imports_all(one.node)]
+    found = set()
+    while waiting:
+        place = waiting.pop()
+        if place not in found:
+            found.add(place)
+            for name in known[place].needs:
+                waiting += _binding(name, place, known)
+    return [known[place] for place in sorted(found)]
+
+
+def _binding(name, place, known):
+    """Return the place of what binds a name for the statement at a place, in a list."""
+    before = (i for i in range(place - 1, -1, -1) if name in known[i].binds)
+    after = (i for i in range(place + 1, len(known)) if name in known[i].binds)
+    if hasattr(builtins, name):  # it has a value without being bound
+        after = iter(())
+    first = next(before, next(after, None))
+    return [] if first is None else [first]
+
+
+def _imports_all(node):
+    return isinstance(node, ast.ImportFrom) and node.names[0].name == "*"
