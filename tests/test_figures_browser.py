@@ -1340,6 +1340,8 @@ def test_arrow_keys_walk_the_patches_and_reach_the_class_token(shown):
     assert_shows(page, (2, 3))
     press(page, "Escape")
     assert_shows(page, "class token")
+    press(page, "ArrowRight")
+    assert_shows(page, (1, 0))
 
 
 def test_keys_go_on_from_the_patch_that_was_clicked(shown):
