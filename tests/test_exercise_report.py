@@ -156,11 +156,13 @@ def test_only_what_an_answer_needs_is_run(marks):
     assert marks(first="my_spread = 0\nmy_spread += half(16)", change=train) == PASSED
 
 
-def test_a_built_in_name_that_is_bound_further_down_keeps_its_meaning(marks):
+def test_a_built_in_name_that_is_bound_further_down_keeps_its_meaning(marks, book):
     def bind(cells):
-        cells.append(code("max = 3"))
+        cells.append(code("float = 3"))
 
-    assert marks(first="my_spread = max(8, 1)", change=bind) == PASSED
+    answer = solution_of(book, 1).replace("torch.inf", 'float("inf")')
+    assert "float" in answer
+    assert marks(second=answer, change=bind) == PASSED
 
 
 def test_an_answer_that_needs_what_fails_is_told_the_first_error(marks):
