@@ -155,8 +155,7 @@ function patches(root, data, host) {
     const isOnChip = Math.abs(x - 38) < 34 && Math.abs(y - chip.y - 42) < 42;
     return classToken && isOnChip ? [kept[0], -1] : kept;
   }
-  stage.onpointermove = (event) =>
-    event.pointerType === "touch" || look(tokenAt(event));
+  stage.onpointermove = (event) => look(tokenAt(event));
   stage.onpointerleave = () => look(kept);
   stage.onclick = (event) => keep(tokenAt(event));
   stage.onkeydown = (event) => {
