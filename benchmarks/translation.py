@@ -47,7 +47,7 @@ RECIPES = {  # what differs between the data: for recurrent networks, then Trans
 }
 TRANSFORMER_RECIPES = {
     "tatoeba": {"dropout": 0.1, "learning_rate": 0.002, "tokens": 500},
-    "multi30k": {"dropout": 0.0, "learning_rate": 0.004, "tokens": 1000},
+    "multi30k": {"dropout": 0.0, "learning_rate": 0.003, "tokens": 250},
 }
 MODELS = {  # by protocol
     "held out": ("fixed context", "attention", "Transformer"),
