@@ -1,0 +1,213 @@
+"""Checks for chapter 14: the Vision Transformer.
+
+The definitions here are slow loops; this module does not know the vectorised ones.
+"""
+
+import torch
+
+from .chapter_14_mistakes import COUNT, PATCHES, SIZES, STRETCH
+from .exercise import Exercise
+
+__all__ = ["counting", "cutting", "sizes", "stretching"]
+
+sizes = Exercise(
+    "14.1",
+    "Sizes of a larger photograph",
+    hints=[
+        "A patch is 16 pixels high and 16 wide, and each pixel has three numbers.",
+        "384 / 16 patches stand side by side, and as many one below the other. One "
+        "token more is no patch.",
+        "A head has a score for each query with each key. What is computed from an "
+        "image is not stored in the model.",
+    ],
+)
+
+
+@sizes.spec
+def photograph():
+    """Cut an image, and count."""
+    patches = torch.zeros(3, 384, 384).unfold(1, 16, 16).unfold(2, 16, 16)
+    tokens = 1 + patches.shape[1] * patches.shape[2]
+    return {
+        "numbers in a patch": patches[:, 0, 0].numel(),
+        "tokens": tokens,
+        "scores of a head": tokens**2,
+        "parameters among them": 0,
+    }
+
+
+for code, message, answer in SIZES:
+    sizes.misconception(code, message)(lambda answer=answer: answer)
+
+
+cutting = Exercise(
+    "14.2",
+    "Cut an image into patches",
+    name="cut_patches",
+    returns="batch patch d_model",
+    hints=[
+        "Rows of patches are `height // patch_size`: split the height into (row, "
+        "patch_size), and the width into (column, patch_size).",
+        "That makes six axes: batch, channel, row, height, column, width. They must "
+        "come out as batch, (row, column), (channel, height, width).",
+        '`rearrange(images, "batch channel (row height) (column width) -> batch '
+        '(row column) (channel height width)", ...)` needs two sizes more.',
+    ],
+)
+
+
+@cutting.spec
+def cut_patches(images, patch_size):
+    """Cut one patch after the other."""
+    _, _, height, width = images.shape
+    patches = []
+    for top in range(0, height, patch_size):
+        for left in range(0, width, patch_size):
+            down, across = slice(top, top + patch_size), slice(left, left + patch_size)
+            patches.append(images[:, :, down, across].flatten(1))
+    return torch.stack(patches, dim=1)
+
+
+for code, message, answer in PATCHES:
+    cutting.misconception(code, message)(answer)
+
+
+for _label, _shape, _size in [
+    ("a grey image, cut into patches of 2 × 2", (1, 1, 6, 6), 2),
+    ("two images with three channels", (2, 3, 6, 6), 3),
+    ("a landscape: wider than high", (2, 2, 4, 8), 2),
+    ("patches of one pixel", (2, 3, 2, 3), 1),
+]:
+
+    @cutting.step(_label)
+    def _(probe, shape=_shape, size=_size):
+        patches = probe(torch.randn(shape), size)
+        batch, channels, height, width = shape
+        count, numbers = height * width // size**2, channels * size**2
+        probe.shape(patches, batch=batch, patch=count, d_model=numbers)
+        probe.same()
+
+
+@cutting.step("gradients reach the pixels")
+def _(probe):
+    images = torch.randn(1, 1, 4, 4, requires_grad=True)
+    probe(images, 2)
+    probe.gradients(images)
+
+
+counting = Exercise(
+    "14.3",
+    "Count before you build",
+    name="vit_parameters",
+    hints=[
+        "A block has 4 · d_model² + 2 · d_model · d_ff + 9 · d_model + d_ff, as in "
+        "exercise 10.5. What stands in front of the blocks, and what behind them?",
+        "In front: the linear map of a patch with its biases, the class token, and a "
+        "position for every token.",
+        "Behind: one norm with a gamma and a beta, and a linear map to the classes "
+        "with its biases.",
+    ],
+)
+
+
+@counting.spec
+def vit_parameters(image_size, patch_size, classes, d_model, blocks, d_ff, *, channels):
+    """Add up the layers as (numbers in, numbers out), then the vectors one by one."""
+    maps = [(channels * patch_size**2, d_model), (d_model, classes)]
+    for _ in range(blocks):
+        maps += [(d_model, d_model)] * 4 + [(d_model, d_ff), (d_ff, d_model)]
+    vectors = 1  # the class token
+    for _ in range(1 + (image_size // patch_size) ** 2):
+        vectors += 1  # a position
+    for _ in range(2 * blocks + 1):
+        vectors += 2  # gamma and beta of a norm
+    return sum((read + 1) * written for read, written in maps) + vectors * d_model
+
+
+for code, message, answer in COUNT:
+    counting.misconception(code, message)(answer)
+
+
+for _label, _channels, *_sizes in [
+    ("the model of this chapter", 1, 8, 2, 10, 32, 2, 64),
+    ("three channels, and four times the patches", 3, 24, 3, 5, 6, 3, 16),
+    ("ViT-B/16", 3, 224, 16, 1000, 768, 12, 3072),
+]:
+
+    @counting.step(_label)
+    def _(probe, sizes=tuple(_sizes), channels=_channels):
+        probe(*sizes, channels=channels)
+        probe.same()
+
+
+stretching = Exercise(
+    "14.4",
+    "A larger image",
+    name="stretch_positions",
+    returns="token d_model",
+    tolerance=1e-4,
+    hints=[
+        "Set `table[:1]` aside. The other rows are a square of patches, row by row.",
+        "`F.interpolate` wants (batch, channel, height, width): here (1, d_model, row, "
+        "column). `grid.T.unflatten(1, (before, before))[None]` gets there.",
+        '`F.interpolate(grid, size=side, mode="bicubic", align_corners=True)`, then '
+        "flatten, transpose and put the class token's row in front again.",
+    ],
+)
+
+
+@stretching.spec
+def stretch_positions(table, side):
+    """Blend the four nearest positions along each axis, number by number."""
+    before = round((len(table) - 1) ** 0.5)
+    blend = torch.zeros(side, before)
+    for i in range(side):
+        place = i * (before - 1) / (side - 1)
+        for near in range(int(place) - 1, int(place) + 3):
+            at = min(max(near, 0), before - 1)
+            blend[i, at] += _bicubic(abs(place - near))
+    rows = [table[0]]
+    for i in range(side):
+        for j in range(side):
+            weights = torch.outer(blend[i], blend[j]).flatten()
+            rows.append((weights[:, None] * table[1:]).sum(dim=0))
+    return torch.stack(rows)
+
+
+def _bicubic(distance, a=-0.75):
+    """Return the weight of a point so far away: Keys (1981), with torch's a."""
+    if distance <= 1:
+        return (a + 2) * distance**3 - (a + 3) * distance**2 + 1
+    if distance < 2:
+        return a * distance**3 - 5 * a * distance**2 + 8 * a * distance - 4 * a
+    return 0.0
+
+
+for code, message, answer in STRETCH:
+    stretching.misconception(code, message)(answer)
+
+
+for _label, _before, _side in [
+    ("from 2 × 2 to 3 × 3 patches", 2, 3),
+    ("from 4 × 4 to 6 × 6 patches", 4, 6),
+    ("back, from 6 × 6 to 3 × 3", 6, 3),
+]:
+
+    @stretching.step(_label)
+    def _(probe, before=_before, side=_side):
+        stretched = probe(torch.randn(1 + before**2, 5), side)
+        probe.shape(stretched, token=1 + side**2, d_model=5)
+        probe.same()
+
+
+@stretching.step("the same grid leaves the table as it is")
+def _(probe):
+    table = torch.randn(17, 3)
+    probe.same(table, output=probe(table, 4))
+
+
+@stretching.step("gradients reach the table")
+def _(probe):
+    table = torch.randn(5, 4, requires_grad=True)
+    probe(table, 3)
+    probe.gradients(table)

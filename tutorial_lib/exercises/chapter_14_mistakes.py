@@ -1,0 +1,318 @@
+"""Known wrong answers of chapter 14, as (code, message, answer).
+
+This module does not know the right answers.
+"""
+
+import torch
+import torch.nn.functional as F
+from einops import rearrange
+
+
+def sizes_of(numbers, tokens, scores, parameters):
+    """Name four numbers as the exercise does."""
+    return {
+        "numbers in a patch": numbers,
+        "tokens": tokens,
+        "scores of a head": scores,
+        "parameters among them": parameters,
+    }
+
+
+SIZES = [
+    (
+        "scores-as-parameters",
+        "You count the scores as parameters. A parameter is stored in the model and "
+        "learned; a score is computed anew from each image, and thrown away.",
+        sizes_of(768, 577, 577**2, 577**2),
+    ),
+    (
+        "no-class-token",
+        "576 are the patches. The class token is a token, too: it looks, and is "
+        "looked at.",
+        sizes_of(768, 576, 576**2, 0),
+    ),
+    (
+        "one-channel",
+        "A pixel of a color photograph has three numbers.",
+        sizes_of(256, 577, 577**2, 0),
+    ),
+    (
+        "one-row",
+        "24 patches stand side by side, and there are 24 such rows.",
+        sizes_of(768, 25, 625, 0),
+    ),
+    (
+        "a-token-per-pixel",
+        "You made every pixel a token. Here a token is a patch of 16 × 16 pixels.",
+        sizes_of(768, 384**2 + 1, (384**2 + 1) ** 2, 0),
+    ),
+    (
+        "a-token-per-channel",
+        "You cut each color by itself. A patch goes through all channels: its three "
+        "colors are one token.",
+        sizes_of(256, 3 * 576 + 1, (3 * 576 + 1) ** 2, 0),
+    ),
+]
+
+
+def _rearranged(pattern):
+    """Return a cut whose axes come out in another order."""
+    axes = "batch channel (row height) (column width) -> batch "
+
+    def cut(images, patch_size):
+        return rearrange(images, axes + pattern, height=patch_size, width=patch_size)
+
+    return cut
+
+
+def _reshaped(images, patch_size):
+    batch, channels, *_ = images.shape
+    return images.reshape(batch, -1, channels * patch_size**2)
+
+
+def _channels_split(images, patch_size):
+    rows = images.unfold(2, patch_size, patch_size).unfold(3, patch_size, patch_size)
+    batch, channels = images.shape[:2]
+    return rows.reshape(batch, -1, channels * patch_size**2)
+
+
+def _first_channel(images, patch_size):
+    return F.unfold(images[:, :1], patch_size, stride=patch_size).mT
+
+
+def _in_columns(images, patch_size):
+    return F.unfold(images, patch_size, stride=patch_size)
+
+
+PATCHES = [
+    (
+        "reshaped",
+        "A reshape alone keeps the order of the numbers: it cuts off stretches of "
+        "pixel rows. A patch takes its numbers from several rows, so axes must change "
+        "places.",
+        _reshaped,
+    ),
+    (
+        "patches-by-column",
+        "Your patches are numbered column by column. Row by row, the second one is "
+        "the right neighbor of the first.",
+        _rearranged("(column row) (channel height width)"),
+    ),
+    (
+        "mirrored",
+        "Your patches are mirrored at their diagonal: within a patch, go along the "
+        "pixel rows.",
+        _rearranged("(row column) (channel width height)"),
+    ),
+    (
+        "channel-last",
+        "Within a patch, the channels come first: all numbers of the first channel, "
+        "then all of the second.",
+        _rearranged("(row column) (height width channel)"),
+    ),
+    (
+        "grid-kept",
+        "Rows and columns of patches are still two axes. Join them: (row column).",
+        _rearranged("row column (channel height width)"),
+    ),
+    (
+        "overlapping",
+        "Your window moves by one pixel, so that patches overlap. It moves by its own "
+        "width: `stride=patch_size`.",
+        lambda images, patch_size: F.unfold(images, patch_size).mT,
+    ),
+    (
+        "channels-split",
+        "Your channels are torn apart: the axis of the channels must move behind those "
+        "of rows and columns before you join axes.",
+        _channels_split,
+    ),
+    (
+        "first-channel",
+        "Only the first channel is in your patches. A patch goes through all.",
+        _first_channel,
+    ),
+    (
+        "columns",
+        "Your patches are columns, as `F.unfold` returns them. One row for each: "
+        "transpose the last two axes.",
+        _in_columns,
+    ),
+]
+
+
+def _count(missing, *, blocks_only=False):
+    """Return a count from which ``missing``, a function of the sizes, is left out."""
+
+    def count(image_size, patch_size, classes, d_model, blocks, d_ff, *, channels):
+        d, patches = d_model, (image_size // patch_size) ** 2
+        pixels = channels * patch_size**2
+        inside = blocks * (4 * d**2 + 2 * d * d_ff + 9 * d + d_ff)
+        around = (pixels + 1) * d + d + (patches + 1) * d + 2 * d + (d + 1) * classes
+        return inside + (0 if blocks_only else around) - missing(d, patches, classes)
+
+    return count
+
+
+def _map_for_each_patch(
+    image_size, patch_size, classes, d_model, blocks, d_ff, *, channels
+):
+    sizes = (image_size, patch_size, classes, d_model, blocks, d_ff)
+    patch_map = (channels * patch_size**2 + 1) * d_model
+    more = ((image_size // patch_size) ** 2 - 1) * patch_map
+    return _count(lambda *_: -more)(*sizes, channels=channels)
+
+
+def _one_channel(image_size, patch_size, classes, d_model, blocks, d_ff, *, channels):
+    sizes = (image_size, patch_size, classes, d_model, blocks, d_ff)
+    return _count(lambda d, *_: 0)(*sizes, channels=1)
+
+
+COUNT = [
+    (
+        "blocks-only",
+        "You counted the blocks. In front of them stand the map of the patches, the "
+        "class token and the positions, behind them a norm and the head.",
+        _count(lambda *_: 0, blocks_only=True),
+    ),
+    (
+        "two-vectors-missing",
+        "2 · d_model numbers are missing: those of the last norm, which has a gamma "
+        "and a beta, or the class token and its position.",
+        _count(lambda d, *_: 2 * d),
+    ),
+    (
+        "one-vector-missing",
+        "d_model numbers are missing: the class token, or its position (it has both), "
+        "or the biases of the map of the patches.",
+        _count(lambda d, *_: d),
+    ),
+    (
+        "no-positions",
+        "You left out the positions: one vector for the class token and for each "
+        "patch.",
+        _count(lambda d, patches, _: (patches + 1) * d),
+    ),
+    (
+        "map-for-each-patch",
+        "You gave each patch a map of its own. All patches share one.",
+        _map_for_each_patch,
+    ),
+    (
+        "one-channel",
+        "A patch goes through all channels: patch_size² numbers in each.",
+        _one_channel,
+    ),
+    (
+        "no-head",
+        "You left out the head: a linear map from d_model to the classes.",
+        _count(lambda d, _, classes: (d + 1) * classes),
+    ),
+    (
+        "no-head-biases",
+        "The head has a bias for every class.",
+        _count(lambda d, _, classes: classes),
+    ),
+]
+
+
+def _stretch(*, first=slice(1), swap=False, last=False, **options):
+    """Return a wrong interpolation of the positions."""
+    options = {"mode": "bicubic", "align_corners": True} | options
+
+    def stretch(table, side):
+        before = round((len(table) - 1) ** 0.5)
+        grid = table[1:].T.unflatten(1, (before, before))[None]
+        grid = F.interpolate(grid.mT if swap else grid, size=side, **options)
+        parts = [table[first], grid[0].flatten(1).T]
+        return torch.cat(parts[::-1] if last else parts)
+
+    return stretch
+
+
+def _new_class_token(table, side):
+    stretched = _stretch()(table, side)
+    return torch.cat([torch.zeros_like(table[:1]), stretched[1:]])
+
+
+def _all_in_a_line(table, side):
+    line = table.T[None]
+    stretched = F.interpolate(line, size=1 + side**2, mode="linear", align_corners=True)
+    return stretched[0].T
+
+
+def _scrambled(*, back):
+    """Return an interpolation of a table that was reshaped where it must turn."""
+
+    def stretch(table, side):
+        before, d_model = round((len(table) - 1) ** 0.5), table.shape[1]
+        grid = table[1:].reshape(1, d_model, before, before)
+        grid = F.interpolate(grid, size=side, mode="bicubic", align_corners=True)
+        rows = grid.reshape(-1, d_model) if back else grid[0].flatten(1).T
+        return torch.cat([table[:1], rows])
+
+    return stretch
+
+
+STRETCH = [
+    (
+        "scrambled",
+        "A reshape does not transpose: the table is (patch, d_model), F.interpolate "
+        "wants d_model in front. Take `table[1:].T` first, and turn the result back.",
+        _scrambled(back=False),
+    ),
+    (
+        "scrambled",
+        "A reshape does not transpose: the table is (patch, d_model), F.interpolate "
+        "wants d_model in front. Take `table[1:].T` first, and turn the result back.",
+        _scrambled(back=True),
+    ),
+    (
+        "no-class-token",
+        "The class token's row is gone. It has no place in the image, so it is kept "
+        "as it is, in front.",
+        _stretch(first=slice(0)),
+    ),
+    (
+        "class-token-last",
+        "The class token's row comes last. Put it in front, where the model expects "
+        "it.",
+        _stretch(last=True),
+    ),
+    (
+        "new-class-token",
+        "The class token's row is new. It is kept as it was learned: the token stands "
+        "where it stood.",
+        _new_class_token,
+    ),
+    (
+        "line",
+        "You stretch the table as one long line, and the class token with it. The "
+        "patches lie on a square: two axes.",
+        _all_in_a_line,
+    ),
+    (
+        "mirrored",
+        "Your grid is mirrored at its diagonal: rows and columns of patches have "
+        "changed places.",
+        _stretch(swap=True),
+    ),
+    (
+        "corners",
+        "Your corners have moved. With `align_corners=True` the corner patches of both "
+        "grids have the same position.",
+        _stretch(align_corners=False),
+    ),
+    (
+        "bilinear",
+        'That is bilinear: it blends 2 × 2 positions. Take `mode="bicubic"`, which '
+        "blends 4 × 4.",
+        _stretch(mode="bilinear"),
+    ),
+    (
+        "nearest",
+        "You copy the nearest position. Positions in between are to be blended: "
+        '`mode="bicubic"`.',
+        _stretch(mode="nearest", align_corners=None),
+    ),
+]
