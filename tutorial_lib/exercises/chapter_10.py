@@ -1,112 +1,16 @@
 """Checks for chapter 10: the Transformer block.
 
-The definitions here are slow loops; this module does not know the vectorised ones.
+The definitions here are slow loops; this module does not know the vectorized ones.
 """
 
 import torch
 from torch import nn
 
-from .chapter_10_mistakes import AVERAGED, BLOCK, COUNT, LEAK, NORM
+from .chapter_10_mistakes import BLOCK, COUNT, LEAK
+from .chapter_10_norms import averages, norm, watched
 from .exercise import Exercise
 
 __all__ = ["averages", "block", "counting", "leaking", "norm"]
-
-averages = Exercise(
-    "10.1",
-    "How many are averaged?",
-    hints=[
-        "Look at the figure with the two grids: the dark cells of a panel go into one "
-        "mean. How many such groups are there?",
-        "Layer norm: one mean for every token, of its d_model numbers.",
-        "Batch norm: one mean for every one of the d_model columns, of the 32 · 18 "
-        "tokens in it.",
-    ],
-)
-
-
-@averages.spec
-def averaged():
-    """Average once, and count."""
-    x = torch.ones(32, 18, 64)
-    found = {}
-    for name, dims in (("layer norm", (2,)), ("batch norm", (0, 1))):
-        means = x.mean(dim=dims).numel()
-        found[name] = {"numbers in a mean": x.numel() // means, "means": means}
-    return found
-
-
-for code, message, answer in AVERAGED:
-    averages.misconception(code, message)(lambda answer=answer: answer)
-
-
-norm = Exercise(
-    "10.2",
-    "Layer norm",
-    name="normalize_layer",
-    returns="batch token d_model",
-    hints=[
-        "Mean and variance of each token: average over the last axis, and keep it "
-        "with `keepdim=True`, so that the shapes fit.",
-        "`x.var(dim=-1, correction=0, keepdim=True)` divides by d_model.",
-        "`(x - mean) / (variance + epsilon).sqrt() * gamma + beta`",
-    ],
-)
-
-
-@norm.spec
-def normalize_layer(x, gamma, beta, epsilon=1e-5):
-    """Normalize one token after the other."""
-    tokens = []
-    for token in x.reshape(-1, x.shape[-1]):
-        mean = sum(token) / len(token)
-        variance = sum((number - mean) ** 2 for number in token) / len(token)
-        tokens.append((token - mean) / (variance + epsilon) ** 0.5 * gamma + beta)
-    return torch.stack(tokens).reshape(x.shape)
-
-
-for code, message, answer in NORM:
-    norm.misconception(code, message)(answer)
-
-
-@norm.step("each token by itself, with mean 0 and variance 1")
-def _(probe):
-    normalized = probe(3 * torch.randn(2, 5, 4) + 1, torch.ones(4), torch.zeros(4))
-    probe.shape(normalized, batch=2, token=5, d_model=4)
-    probe.same()
-
-
-@norm.step("gamma and beta do their work")
-def _(probe):
-    probe(torch.randn(2, 3, 6), torch.rand(6) + 0.5, torch.randn(6))
-    probe.same()
-
-
-@norm.step("epsilon counts where a token's numbers are nearly equal")
-def _(probe):
-    probe(0.1 * torch.randn(2, 3, 4), torch.ones(4), torch.zeros(4), 0.04)
-    probe.same()
-
-
-@norm.step("a token of equal numbers becomes beta")
-def _(probe):
-    x, beta = torch.full((1, 2, 4), 5.0), torch.randn(4)
-    probe(x, torch.ones(4), beta)
-    probe.same()
-
-
-@norm.step("also for axes other than (batch, token, d_model)")
-def _(probe):
-    probe(torch.randn(2, 2, 3, 4), torch.ones(4), torch.zeros(4))
-    probe.same()
-
-
-@norm.step("gradients reach tokens, gamma and beta")
-def _(probe):
-    x = torch.randn(2, 3, 4, requires_grad=True)
-    gamma, beta = (torch.randn(4, requires_grad=True) for _ in range(2))
-    probe(x, gamma, beta)
-    probe.gradients(x, gamma, beta)
-
 
 leaking = Exercise(
     "10.3",
@@ -115,8 +19,8 @@ leaking = Exercise(
     hints=[
         "`layer(x)[i]` is sentence i read in the batch. How do you get it read alone?",
         "Alone it is still a batch, of one: `layer(x[i : i + 1])`.",
-        "Join the outputs with `torch.cat([...])` over all sentences, and take "
-        "`(together - alone).abs().max()`.",
+        "Join what comes out for all sentences with `torch.cat([...])`. A difference "
+        "may be negative; what counts is how far it is from 0.",
     ],
 )
 
@@ -159,17 +63,25 @@ def _less_the_batch(x):
     return x - x.mean(dim=(0, 1))
 
 
-def _into_the_last(x):
-    """Let the first sentence leak into the last one, and nowhere else."""
-    return x + torch.cat([torch.zeros_like(x[1:]), x[:1] * (len(x) > 1)])
+def _pushed(sign):
+    """Return a layer that pushes each sentence the more, the more others there are.
+
+    The first push, the last, the largest and the largest downward all differ.
+    """
+    pushes = sign * torch.tensor([2.0, -7.0, 6.0, 4.0])
+
+    def layer(x):
+        others, columns = len(x) - 1, torch.arange(1.0, x.shape[-1] + 1)
+        return 3 * x + others * pushes[: len(x), None, None] * columns
+
+    return layer
 
 
 for _label, _layer in [
     ("no leak in a layer that mixes the tokens of a sentence", _among_tokens),
+    ("a leak into all sentences, most into the second", _pushed(1)),
+    ("the same leak with the other sign", _pushed(-1)),
     ("a leak through the mean of the batch", _less_the_batch),
-    ("a leak into the last sentence alone", _into_the_last),
-    ("a leak that makes all numbers smaller", lambda x: 3 * x - (len(x) - 1)),
-    ("a leak that makes all numbers larger", lambda x: 3 * x + (len(x) - 1)),
 ]:
     leaking.step(_label)(_finds(_layer))
 
@@ -264,8 +176,20 @@ for code, message, answer in COUNT:
     counting.misconception(code, message)(answer)
 
 
+@counting.step("a formula, with no block built")
+def _(probe):
+    with watched(nn.Module, "__init__") as calls:
+        probe(6, 32)
+    probe.require(
+        not calls,
+        "built",
+        "You build layers and count. Count before you build: a formula of d_model and "
+        "d_ff needs none.",
+    )
+    probe.same()
+
+
 for _label, *_sizes in [
-    ("a block with d_model = 6 and d_ff = 32", 6, 32),
     ("a block with d_model = 5 and d_ff = 3", 5, 3),
     ("the block of Vaswani et al. (2017)", 512, 2048),
 ]:

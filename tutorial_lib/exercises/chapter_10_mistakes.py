@@ -6,120 +6,6 @@ This module does not know the right answers.
 import torch
 
 
-def _averaged(*four):
-    numbers, means, batch_numbers, batch_means = four
-    return {
-        "layer norm": {"numbers in a mean": numbers, "means": means},
-        "batch norm": {"numbers in a mean": batch_numbers, "means": batch_means},
-    }
-
-
-AVERAGED = [
-    (
-        "exchanged",
-        "Those are the right numbers at the wrong norm: layer norm stays within one "
-        "token, batch norm within one of the d_model columns.",
-        _averaged(576, 64, 64, 576),
-    ),
-    (
-        "whole-sentence",
-        "Your layer norm averages over a whole sentence. It averages over the numbers "
-        "of one token, for each token by itself.",
-        _averaged(18 * 64, 32, 576, 64),
-    ),
-    (
-        "one-place",
-        "Your batch norm has a mean of its own for each place in the sentence. It "
-        "averages over all tokens of all sentences: 32 · 18.",
-        _averaged(64, 576, 32, 18 * 64),
-    ),
-]
-
-
-def _layer_norm(
-    *,
-    dims=(-1,),
-    center=True,
-    divide=lambda variance, epsilon: (variance + epsilon).sqrt(),
-    correction=0,
-    finish=lambda x, gamma, beta: x * gamma + beta,
-):
-    def normalize(x, gamma, beta, epsilon=1e-5):
-        mean = x.mean(dim=dims, keepdim=True)
-        if center:
-            variance = x.var(dim=dims, correction=correction, keepdim=True)
-            x = x - mean
-        else:
-            variance = x.square().mean(dim=dims, keepdim=True)
-        return finish(x / divide(variance, epsilon), gamma, beta)
-
-    return normalize
-
-
-NORM = [
-    (
-        "unbiased",
-        "You divide the squares by d_model - 1, as `var` and `std` do by themselves. "
-        "Layer norm divides by d_model: `var(dim=-1, correction=0)`.",
-        _layer_norm(correction=1),
-    ),
-    (
-        "epsilon-outside",
-        "Your epsilon is added to the standard deviation. It belongs inside the root, "
-        "beside the variance.",
-        _layer_norm(divide=lambda variance, epsilon: variance.sqrt() + epsilon),
-    ),
-    (
-        "no-epsilon",
-        "You do not use epsilon: a token of equal numbers is divided by 0.",
-        _layer_norm(divide=lambda variance, epsilon: variance.sqrt()),
-    ),
-    (
-        "variance",
-        "You divide by the variance. Take its root.",
-        _layer_norm(divide=lambda variance, epsilon: variance + epsilon),
-    ),
-    (
-        "token-axis",
-        "You average over the tokens of a sentence. Layer norm averages over the "
-        "numbers of one token: the last axis.",
-        _layer_norm(dims=(-2,)),
-    ),
-    (
-        "whole-sentence",
-        "You average over all numbers of a sentence. Each token is normalized by "
-        "itself: the last axis alone.",
-        _layer_norm(dims=(-2, -1)),
-    ),
-    (
-        "batch-norm",
-        "That is batch norm: you average over batch and tokens. Average over the "
-        "last axis.",
-        _layer_norm(dims=(0, 1)),
-    ),
-    (
-        "not-centered",
-        "You do not subtract the mean of the token.",
-        _layer_norm(center=False),
-    ),
-    (
-        "no-gamma",
-        "You do not multiply by gamma.",
-        _layer_norm(finish=lambda x, gamma, beta: x + beta),
-    ),
-    (
-        "no-beta",
-        "You do not add beta.",
-        _layer_norm(finish=lambda x, gamma, beta: x * gamma),
-    ),
-    (
-        "gamma-last",
-        "You multiply the sum with beta by gamma. Multiply first, then add beta.",
-        _layer_norm(finish=lambda x, gamma, beta: (x + beta) * gamma),
-    ),
-]
-
-
 def _alone(layer, x, dim=0):
     """Read the parts of x along one axis by themselves, and join the outputs."""
     return torch.cat([layer(part) for part in x.split(1, dim=dim)], dim=dim)
@@ -146,6 +32,43 @@ LEAK = [
         "first-only",
         "You look at the first sentence alone. A leak may lead into any of them.",
         lambda layer, x: (layer(x)[:1] - layer(x[:1])).abs().max(),
+    ),
+    (
+        "last-only",
+        "You return the last sentence's difference: an index -1, or a loop that "
+        "overwrites what it found? A leak may lead into any sentence.",
+        lambda layer, x: (layer(x)[-1:] - layer(x[-1:])).abs().max(),
+    ),
+    (
+        "those-before",
+        "You read a sentence together with those before it: `x[: i + 1]` has i + 1 "
+        "sentences. Alone it is `x[i : i + 1]`.",
+        lambda layer, x: max(
+            (layer(x)[i] - layer(x[: i + 1])[i]).abs().max() for i in range(len(x))
+        ),
+    ),
+    (
+        "no-batch-axis",
+        "`x[i]` is (token, d_model), and the layer takes its tokens for sentences. "
+        "Alone a sentence is a batch of one: `x[i : i + 1]`.",
+        lambda layer, x: max(
+            (layer(x)[i] - layer(x[i])).abs().max() for i in range(len(x))
+        ),
+    ),
+    (
+        "sum",
+        "You add the differences up. Return the largest.",
+        lambda layer, x: (layer(x) - _alone(layer, x)).abs().sum(),
+    ),
+    (
+        "norm",
+        "You return the norm of all differences. Return the largest.",
+        lambda layer, x: (layer(x) - _alone(layer, x)).norm(),
+    ),
+    (
+        "squared",
+        "You return the square of the largest difference. Take `.abs()` for the sign.",
+        lambda layer, x: (layer(x) - _alone(layer, x)).square().max(),
     ),
     (
         "tokens-alone",
@@ -185,6 +108,26 @@ def _pre(x, layer, norm):
 
 def _post(x, layer, norm):
     return norm(x + layer(x))
+
+
+def _sum(x, layer, norm):
+    return x + layer(x)
+
+
+def _norms_exchanged(x, attention, feed_forward, norms, **order):
+    return _block(_pre, _post)(x, attention, feed_forward, norms[::-1], **order)
+
+
+def _norm_too_many(x, attention, feed_forward, norms, *, norm_first):
+    x = _block(_pre, _post)(x, attention, feed_forward, norms, norm_first=norm_first)
+    return norms[1](x) if norm_first else x
+
+
+def _last_norm_forgotten(x, attention, feed_forward, norms, *, norm_first):
+    if norm_first:
+        return _block(_pre, _post)(x, attention, feed_forward, norms, norm_first=True)
+    x = norms[0](x + attention(x, x, x))
+    return x + feed_forward(x)
 
 
 def _one_norm(x, attention, feed_forward, norms, **order):
@@ -250,6 +193,35 @@ BLOCK = [
         _one_norm,
     ),
     (
+        "norms-exchanged",
+        "You use the second norm for attention and the first for the network: they "
+        "belong the other way round.",
+        _norms_exchanged,
+    ),
+    (
+        "no-norm-before",
+        "With norm_first your layers read the stream as it is. Normalize what each "
+        "layer reads.",
+        _block(_sum, _post),
+    ),
+    (
+        "no-norm-after",
+        "Without norm_first you add, but do not normalize the sum: "
+        "norm(x + layer(x)), after each of the two.",
+        _block(_pre, _sum),
+    ),
+    (
+        "norm-too-many",
+        "With norm_first you normalize once more at the end. In pre-norm the sum "
+        "stays as it is.",
+        _norm_too_many,
+    ),
+    (
+        "last-norm-forgotten",
+        "Without norm_first the second sum is normalized, too.",
+        _last_norm_forgotten,
+    ),
+    (
         "network-first",
         "Attention comes first, then the network.",
         _network_first,
@@ -294,5 +266,26 @@ COUNT = [
         "one-matrix",
         "The network has two matrices, one up to d_ff and one back.",
         lambda d, f: 4 * d * d + d * f + 9 * d + f,
+    ),
+    (
+        "one-bias-for-attention",
+        "Each of attention's four layers, Q, K, V and O, has a bias of its own.",
+        lambda d, f: 4 * d * d + 2 * d * f + 6 * d + f,
+    ),
+    (
+        "no-inner-bias",
+        "The network's inner layer has a bias, too: d_ff numbers.",
+        lambda d, f: 4 * d * d + 2 * d * f + 9 * d,
+    ),
+    (
+        "no-outer-bias",
+        "The network's second layer has a bias, too: d_model numbers.",
+        lambda d, f: 4 * d * d + 2 * d * f + 8 * d + f,
+    ),
+    (
+        "twelve-squares",
+        "12 · d_model² holds where d_ff = 4 · d_model, and counts the matrices alone. "
+        "Write it with d_ff, and add biases and norms.",
+        lambda d, f: 12 * d * d,
     ),
 ]

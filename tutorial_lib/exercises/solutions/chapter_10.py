@@ -44,8 +44,8 @@ def _averaged(*four):
 
 
 ANSWERS = {
-    # Shown with the answer by solution("10.1"): layer norm has a mean of 64 numbers for
-    # each of 32 · 18 tokens, batch norm one of 32 · 18 numbers for each of 64 columns.
+    # Layer norm has a mean of 64 numbers for each of 32 · 18 tokens, batch norm one of
+    # 32 · 18 numbers for each of 64 columns.
     "10.1": {
         "layer norm": {"numbers in a mean": 64, "means": 576},
         "batch norm": {"numbers in a mean": 576, "means": 64},
@@ -55,8 +55,16 @@ WRONG_ANSWERS = [
     ("10.1", _averaged(576, 64, 64, 576), "exchanged"),
     ("10.1", _averaged(1152, 32, 576, 64), "whole-sentence"),
     ("10.1", _averaged(64, 576, 32, 1152), "one-place"),
-    ("10.1", _averaged(64, 1, 576, 1), "value"),
-    ("10.1", _averaged(64, 576, 576, 63), "value"),
+    ("10.1", _averaged(64, 576, 32 * 18 * 64, 1), "one-for-all"),
+    ("10.1", _averaged(64, 576, 18, 2048), "one-sentence"),
+    ("10.1", _averaged(64, 576, 2048, 18), "columns-too"),
+    ("10.1", _averaged(64, 576, 64, 576), "token"),
+    ("10.1", _averaged(576, 64, 576, 64), "batch-columns"),
+    ("10.1", _averaged(18, 2048, 576, 64), "words-only"),
+    ("10.1", _averaged(64, 1, 576, 1), "product"),
+    ("10.1", _averaged(64, 576, 576, 63), "product"),
+    ("10.1", _averaged(128, 288, 576, 64), "value"),
+    ("10.1", _averaged("many", 576, 576, 64), "type"),
 ]
 
 _ROOT = "(variance + epsilon).sqrt()"
@@ -65,6 +73,14 @@ _MEAN_AND_VARIANCE = """\
     mean = x.mean(dim=-1, keepdim=True)
     variance = x.var(dim=-1, correction=0, keepdim=True)
 """
+
+
+def _along(axis, code):
+    """Return a mutant that averages along another axis."""
+    mutant = _MEAN_AND_VARIANCE.replace("-1", axis)
+    return "normalize_layer", _MEAN_AND_VARIANCE, mutant, code
+
+
 _PRE = """\
         x = x + attention(y, y, y)
         return x + feed_forward(second(x))
@@ -74,27 +90,9 @@ MUTANTS = [
     ("normalize_layer", _ROOT, "(variance.sqrt() + epsilon)", "epsilon-outside"),
     ("normalize_layer", _ROOT, "variance.sqrt()", "no-epsilon"),
     ("normalize_layer", ".sqrt()", "", "variance"),
-    (
-        "normalize_layer",
-        _MEAN_AND_VARIANCE,
-        "    mean = x.mean(dim=-2, keepdim=True)\n"
-        "    variance = x.var(dim=-2, correction=0, keepdim=True)\n",
-        "token-axis",
-    ),
-    (
-        "normalize_layer",
-        _MEAN_AND_VARIANCE,
-        "    mean = x.mean(dim=(-2, -1), keepdim=True)\n"
-        "    variance = x.var(dim=(-2, -1), correction=0, keepdim=True)\n",
-        "whole-sentence",
-    ),
-    (
-        "normalize_layer",
-        _MEAN_AND_VARIANCE,
-        "    mean = x.mean(dim=(0, 1), keepdim=True)\n"
-        "    variance = x.var(dim=(0, 1), correction=0, keepdim=True)\n",
-        "batch-norm",
-    ),
+    _along("-2", "token-axis"),
+    _along("(-2, -1)", "whole-sentence"),
+    _along("(0, 1)", "batch-norm"),
     (
         "normalize_layer",
         "(x - mean) / (variance + epsilon)",
@@ -110,6 +108,25 @@ MUTANTS = [
         "gamma-last",
     ),
     ("normalize_layer", "* gamma", "* gamma.detach()", "no-gradient"),
+    ("normalize_layer", "(x - mean)", "(x - mean.detach())", "cut-gradient"),
+    ("normalize_layer", "(x - mean)", "x", "not-centered"),
+    ("normalize_layer", " + epsilon", " + 1e-5", "fixed-epsilon"),
+    ("normalize_layer", " * gamma + beta", "", "no-gamma-and-beta"),
+    ("normalize_layer", "mean(dim=-1, keepdim=True)", "mean(dim=-1)", "no-keepdim"),
+    (
+        "normalize_layer",
+        _MEAN_AND_VARIANCE,
+        "    mean, variance = x.mean(), x.var(correction=0)\n",
+        "everything",
+    ),
+    _along("0", "sentence-axis"),
+    _along("2", "fixed-axis"),
+    (
+        "normalize_layer",
+        f"return (x - mean) / {_ROOT} * gamma + beta",
+        "return torch.layer_norm(x, x.shape[-1:], gamma, beta, epsilon)",
+        "ready-made",
+    ),
     ("leak", ".abs()", "", "signed"),
     (
         "leak",
@@ -124,6 +141,23 @@ MUTANTS = [
         "(layer(x) - alone)[0]",
         "first-only",
     ),
+    ("leak", "(layer(x) - alone)", "(layer(x) - alone)[-1]", "last-only"),
+    ("leak", "x[i : i + 1]", "x[: i + 1]", "error"),
+    (
+        "leak",
+        _ALONE,
+        "torch.stack([layer(x[: i + 1])[i] for i in range(len(x))])",
+        "those-before",
+    ),
+    (
+        "leak",
+        _ALONE,
+        "torch.stack([layer(x[i]) for i in range(len(x))])",
+        "no-batch-axis",
+    ),
+    ("leak", ".abs().max()", ".abs().sum()", "sum"),
+    ("leak", ".abs().max()", ".norm()", "norm"),
+    ("leak", ".abs()", ".square()", "squared"),
     (
         "leak",
         _ALONE,
@@ -157,6 +191,33 @@ MUTANTS = [
     ),
     ("run_block", "attention(y, y, y)", "attention(y, x, x)", "queries-only"),
     ("run_block", "first, second = norms", "first = second = norms[0]", "one-norm"),
+    ("run_block", "first, second = norms", "second, first = norms", "norms-exchanged"),
+    (
+        "run_block",
+        _PRE,
+        "        x = x + attention(x, x, x)\n        return x + feed_forward(x)\n",
+        "no-norm-before",
+    ),
+    (
+        "run_block",
+        _PRE,
+        _PRE.replace(
+            "x + feed_forward(second(x))", "second(x + feed_forward(second(x)))"
+        ),
+        "norm-too-many",
+    ),
+    (
+        "run_block",
+        "first(x + attention(x, x, x))\n    return second(x + feed_forward(x))",
+        "x + attention(x, x, x)\n    return x + feed_forward(x)",
+        "no-norm-after",
+    ),
+    (
+        "run_block",
+        "return second(x + feed_forward(x))",
+        "return x + feed_forward(x)",
+        "last-norm-forgotten",
+    ),
     (
         "run_block",
         "    if norm_first:\n",
@@ -195,6 +256,22 @@ MUTANTS = [
     ),
     ("block_parameters", "2 * d_model * d_ff", "d_model * d_ff", "one-matrix"),
     ("block_parameters", "4 * d_model**2 + 4 * d_model", "4 * d_model**2", "no-norms"),
+    ("block_parameters", "+ 4 * d_model", "+ d_model", "one-bias-for-attention"),
+    ("block_parameters", " + d_ff", "", "no-inner-bias"),
+    ("block_parameters", "+ d_ff + d_model", "+ d_ff", "no-outer-bias"),
+    (
+        "block_parameters",
+        "return attention + network + norms",
+        "return 12 * d_model**2",
+        "twelve-squares",
+    ),
+    (
+        "block_parameters",
+        "return attention + network + norms",
+        "layer = torch.nn.TransformerEncoderLayer(d_model, 1, d_ff)\n"
+        "    return sum(weight.numel() for weight in layer.parameters())",
+        "built",
+    ),
 ]
 
 ACCEPT = [
