@@ -10,6 +10,8 @@ PORT = 8000
 # runs notebooks uses the same arithmetic: one instruction set, one thread.
 export OMP_NUM_THREADS = 1
 export PYTHONHASHSEED = 0
+# What is stored and tested does not depend on which exercises somebody here has passed.
+export TUTORIAL_PROGRESS = off
 ifeq ($(shell uname -m),x86_64)
 export ATEN_CPU_CAPABILITY = avx2
 export MKL_CBWR = COMPATIBLE

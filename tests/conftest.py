@@ -1,4 +1,4 @@
-"""A real browser for the tests of figures and pages.
+"""A real browser for the tests of figures and pages; nobody's own progress.
 
 Where no Chromium is found these tests are skipped with the way to get one; with
 REQUIRE_BROWSER=1 they fail instead.
@@ -11,6 +11,7 @@ import urllib.parse
 
 import pytest
 
+os.environ["TUTORIAL_PROGRESS"] = "off"  # also for the kernels that tests start
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 NO_CHROMIUM = (
     "needs Chromium: install it (Debian: apt install chromium), or set CHROMIUM to "

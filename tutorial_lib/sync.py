@@ -21,6 +21,8 @@ TOOLS = {
     "classroom",
     "execution.py",
     "figure_export",
+    "keeping.py",
+    "locking.py",
     "repository.py",
     "sync.py",
 }

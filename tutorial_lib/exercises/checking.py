@@ -11,6 +11,7 @@ from .calling import error_text
 from .cards import Result
 from .exercise import Step, Wrong, find
 from .guard import Printed, quiet, seed, undisturbed
+from .keeping import keep
 from .lookup import lookup, unknown
 from .probe import Probe
 from .source import calls, globals_of, is_bare_class, open_lines, place
@@ -33,6 +34,7 @@ def check(answer, name=None):
             return unknown(answer, name)
         result = _result(exercise, answer)
         CHECKED[exercise.name] = answer, result
+        result.note = keep(exercise) if result.passed else ""
         return result
     except KeyboardInterrupt:
         raise

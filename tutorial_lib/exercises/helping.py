@@ -10,6 +10,7 @@ import pathlib
 from .cards import Hints, Progress, Solution
 from .checking import CHECKED
 from .exercise import EXERCISES, load_chapters
+from .keeping import kept
 from .lookup import lookup, unknown
 
 ASKED = {}  # exercise name: how many of its hints were asked for
@@ -39,24 +40,33 @@ def solution(answer):
 
 
 def progress(chapter=None):
-    """Show which exercises pass: of one chapter, or of those begun in this session."""
+    """Show which exercises pass: of one chapter, or of all that were ever begun.
+
+    What passed in another session is shown as passed earlier. What a check says in this
+    one goes before, but for an answer that is still open.
+    """
     load_chapters()
-    begun = {EXERCISES[name].chapter for name in CHECKED if name in EXERCISES}
+    marked, trouble = kept(EXERCISES.values())
+    begun = {e.chapter for e in EXERCISES.values() if e.name in {*CHECKED, *marked}}
     chapters = begun if chapter is None else {int(chapter)}
     chosen = [e for e in EXERCISES.values() if e.chapter in chapters]
     chosen.sort(key=lambda exercise: [*map(int, exercise.number.split("."))])
-    entries = [(_status(exercise), exercise.heading) for exercise in chosen]
+    entries = [_entry(exercise, exercise.name in marked) for exercise in chosen]
     title = ", ".join(f"Chapter {number}" for number in sorted(chapters))
     if not title:
         title = "No exercise was checked yet."
     elif not entries:
         title += " has no exercises."
-    return Progress(title, entries)
+    return Progress(title, entries, trouble)
 
 
-def _status(exercise):
+def _entry(exercise, is_marked):
     _, result = CHECKED.get(exercise.name, (None, None))
-    return result.status if result else "open"
+    status, heading = result.status if result else "open", exercise.heading
+    if is_marked and status == "open":
+        return "earlier", heading
+    passed = " (passed earlier)" if is_marked and status != "pass" else ""
+    return status, heading + passed
 
 
 def _source(exercise):
