@@ -5,7 +5,8 @@ The definitions here are slow loops; this module does not know the vectorised on
 
 import torch
 
-from .chapter_14_mistakes import COUNT, PATCHES, SIZES, STRETCH
+from .chapter_14_mistakes import COUNT, PATCHES, SIZES
+from .chapter_14_stretch_mistakes import STRETCH
 from .exercise import Exercise
 
 __all__ = ["counting", "cutting", "sizes", "stretching"]
