@@ -371,7 +371,7 @@ def test_somebody_without_a_home_can_still_check(folder, made_up, monkeypatch):
 
     at_home(monkeypatch, folder)
     monkeypatch.setattr(Path, "home", nowhere)
-    assert "Could not determine home directory" in check(lambda: 1, "answer").note
+    assert "(Could not determine home directory):" in check(lambda: 1, "answer").note
     assert "Earlier marks cannot be read" in repr(progress(98))
 
 
