@@ -3,6 +3,7 @@
 
 BOOK := .venv-book
 FULL := .venv
+PDF := _build/attention-made-visible.pdf
 INSTALLER = uv
 PORT = 8000
 
@@ -21,11 +22,13 @@ endif
 .DEFAULT_GOAL = help
 .NOTPARALLEL:
 .SUFFIXES:
-.PHONY: always book clean everything help lint notebooks requirements serve test
+.PHONY: always book clean everything help lint notebooks pdf requirements serve slides test
 
 help:
 	@echo 'make book                 build _build/html from the executed notebooks (no torch)'
 	@echo 'make serve                show it at http://127.0.0.1:8000 (PORT=8080 elsewhere)'
+	@echo 'make pdf                  print it into $(PDF) (needs Chromium)'
+	@echo 'make slides CH=06         make slides of chapter 6 in _build/slides (no CH: of all)'
 	@echo 'make test                 check everything (FORCE=1: even if nothing changed)'
 	@echo 'make notebooks            run the notebooks that changed (CH=02: chapter 2 only)'
 	@echo 'make requirements         pin both environments anew'
@@ -130,6 +133,36 @@ serve: book
 	@echo "Showing the book at http://127.0.0.1:$(PORT) until Ctrl-C"
 	@$(BOOK)/bin/python -m http.server $(PORT) --bind 127.0.0.1 --directory _build/html
 
+# --- Paper and slides -------------------------------------------------------------
+
+pdf: $(PDF)
+	@echo "The book is printed: $(PDF)"
+
+# All pages become one; a failure leaves nothing behind that could pass for the book.
+$(PDF): $(BOOK)/installed _build/book.frame _build/book.pages
+	@$(BOOK)/bin/python book/_print/browser.py
+	@echo "Printing the book (minutes)"
+	@$(if $(filter-out _build/book.pages,$?),rm -rf _build/print)
+	@$(BOOK)/bin/jupyter-book build . --builder singlehtml --path-output _build/print \
+	-n -W --keep-going -q || { rm -rf _build/print; exit 1; }
+	@$(BOOK)/bin/python book/_print/pdf.py _build/print/_build/singlehtml $@
+
+CHAPTERS = $(wildcard $(if $(CH),notebooks/$(CH)_*.ipynb notebooks/0$(CH)_*.ipynb, \
+	notebooks/*.ipynb))
+DECKS = $(CHAPTERS:notebooks/%.ipynb=_build/slides/%.html)
+
+slides: $(DECKS)
+	@test -n "$(DECKS)" || { echo "There is no chapter $(CH): name one, as in CH=06"; exit 1; }
+	@for deck in $(DECKS); do echo "The slides are made: open $$deck"; done
+
+.PRECIOUS: _build/slides/%.inputs
+_build/slides/%.inputs: always
+	@$(call fingerprint,notebooks/$*.ipynb book/_print) | { $(record); }
+
+_build/slides/%.html: $(BOOK)/installed _build/slides/%.inputs
+	@echo "Making the slides of $*"
+	@$(BOOK)/bin/python book/_print/slides.py notebooks/$*.ipynb $@
+
 # --- Notebooks and tests ----------------------------------------------------------
 
 notebooks: $(FULL)/installed
@@ -144,11 +177,12 @@ test: $(FULL)/installed _build/test.inputs
 
 lint: $(FULL)/installed
 	@echo "Checking style"
-	@$(FULL)/bin/ruff check --quiet tutorial_lib tests benchmarks notebooks book/_ext
+	@$(FULL)/bin/ruff check --quiet tutorial_lib tests benchmarks notebooks \
+	book/_ext book/_print
 	@$(FULL)/bin/ruff format --quiet --check \
-	tutorial_lib tests benchmarks notebooks book/_ext
+	tutorial_lib tests benchmarks notebooks book/_ext book/_print
 	@$(FULL)/bin/oxlint --deny-warnings --quiet \
-	-c tutorial_lib/figures/.oxlintrc.json tutorial_lib/figures book/_static
+	-c tutorial_lib/figures/.oxlintrc.json tutorial_lib/figures book/_static book/_print
 
 # The notebooks run beside the other tests: that takes two cores, and half the time. The
 # exit status of a pipe is that of its last command, so pytest's are kept in files.

@@ -1,0 +1,95 @@
+"""Print the book, built as a single page, into a PDF: ``pdf.py FOLDER BOOK.pdf``.
+
+Chromium does the printing, so that figures, formulas and links are those of the pages;
+the outline is made of the headings. The style of paper is _static/print.css, and what
+is unfolded there is said in _static/print.js. The same pages give the same bytes.
+
+It does not know what the book is about, nor how it is built.
+"""
+
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from browser import FLAGS, find_chromium
+from bs4 import BeautifulSoup
+
+OPTIONS = (
+    "--no-pdf-header-footer",
+    "--generate-pdf-document-outline",
+    "--virtual-time-budget=60000",  # milliseconds of the page's clock, for MathJax
+)
+ROOT = "book/intro"
+SCREEN = ".headerlink, .bd-header-article, .bd-sidebar-primary, .bd-sidebar-secondary, "
+SCREEN += "#jb-print-docs-body"
+LOCAL = re.compile(
+    r"^(?:\.\./)?(?P<document>(?:book|notebooks)/\w+)\.html(?P<place>#.*)?$"
+)
+PATIENCE = 540  # seconds
+UNDATED = b"20000101000000"
+
+
+def main(folder, target):
+    """Print the book in ``folder``; end the program with a sentence if that fails."""
+    chromium, folder, target = find_chromium(), Path(folder), Path(target)
+    page = folder / f"{ROOT}.html"
+    bound = folder / "bound.html"  # Sphinx writes its links as if from here
+    bound.write_text(bind(page.read_text(encoding="utf-8")), encoding="utf-8")
+    pdf = print_page(chromium, bound.resolve())
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(without_dates(pdf))
+
+
+def bind(text):
+    """Make one document of a page into which Sphinx has put all others.
+
+    Chapters become the first level of headings, as they are on pages of their own;
+    links between pages lead to places in this one; and what is only wanted on a screen
+    is gone, because the outline shows hidden headings, too.
+    """
+    page = BeautifulSoup(text, "html.parser")
+    for screen in page.select(SCREEN):
+        screen.decompose()
+    for heading in page.select(".toctree-wrapper :is(h2, h3, h4, h5, h6)"):
+        heading.name = f"h{int(heading.name[1]) - 1}"
+    for link in page.select("article a[href]"):
+        link["href"] = LOCAL.sub(_place, link["href"])
+    front = page.new_tag("span", id="document-" + ROOT)
+    page.article.insert(0, front)
+    page.title.string = page.article.h1.get_text()
+    return str(page)
+
+
+def _place(address):
+    return address["place"] or f"#document-{address['document']}"
+
+
+def print_page(chromium, page):
+    """Return the bytes of the PDF that Chromium makes of a page."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        target = Path(folder) / "page.pdf"
+        profile = f"--user-data-dir={folder}/profile"
+        command = [chromium, *FLAGS, *OPTIONS, profile, f"--print-to-pdf={target}"]
+        try:
+            done = subprocess.run(
+                [*command, page.as_uri()],
+                capture_output=True,
+                text=True,
+                timeout=PATIENCE,
+            )
+        except subprocess.TimeoutExpired:
+            sys.exit(f"{chromium} did not print in {PATIENCE} seconds: try again")
+        if not target.is_file():
+            sys.exit(f"{chromium} printed nothing: {done.stderr.strip()[-300:]}")
+        return target.read_bytes()
+
+
+def without_dates(pdf):
+    """Set the date of a PDF to a fixed one, so that the same book is the same file."""
+    return re.sub(rb"(?<=Date \(D:)\d{14}", UNDATED, pdf)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

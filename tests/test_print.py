@@ -1,0 +1,231 @@
+"""The book on paper, and its slides.
+
+A book of three small pages is printed by a real Chromium and read back; slides are made
+of one of its notebooks.
+"""
+
+import base64
+import io
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+from conftest import NO_CHROMIUM, find_chromium
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+pypdf = pytest.importorskip("pypdf")
+pytest.importorskip("sphinx_revealjs")
+
+ROOT = Path(__file__).parents[1]
+TOOLS = ROOT / "book" / "_print"
+LONG_LINE = "long = " + " + ".join(f"number_{i}" for i in range(20))
+FIRST = r"""# 1 · One
+
+A first sentence that stands on the slide. A second one that is only told, see
+[chapter 2](02_two.ipynb).
+
+## A section
+
+**Predict.** Is $\frac{1}{2}$ more than a third?
+"""
+CARD = '<div class="exercise-card"><details><summary>Solution</summary>SECRET</details>'
+LIVE = """<div data-figure="k">
+<img alt="A picture" src="data:image/png;base64,{}"></div>
+<script>document.querySelector("[data-figure=k]").attachShadow({{mode: "open"}})
+.innerHTML = "<p>MOVING</p>"</script>"""
+ABOUT = {"figure": {"caption": "What is *seen*.", "name": "fig-seen"}}
+ABOUT |= {"image": {"alt": "Two colors"}}
+
+
+def picture(color):
+    """Return a PNG of two colors in base64."""
+    image_module = pytest.importorskip("PIL.Image")
+    image, buffer = image_module.new("RGB", (60, 40), "white"), io.BytesIO()
+    image.paste(color, (10, 10, 40, 30))
+    image.save(buffer, "png")
+    return base64.b64encode(buffer.getvalue()).decode()
+
+
+def cell(source, data=None, **metadata):
+    outputs = [new_output("display_data", data)] if data else []
+    return new_code_cell(source, outputs=outputs, metadata=metadata, execution_count=1)
+
+
+def write_notebook(path, *cells):
+    lexer = {"language_info": {"name": "python", "pygments_lexer": "ipython3"}}
+    nbformat.write(new_notebook(cells=list(cells), metadata=lexer), path)
+
+
+@pytest.fixture(scope="module")
+def book(tmp_path_factory):
+    """Write a book of three pages; return its folder."""
+    root = tmp_path_factory.mktemp("book")
+    for name in ("_ext", "_static"):
+        shutil.copytree(ROOT / "book" / name, root / "book" / name)
+    for name in ("_config.yml", "book/references.bib"):
+        shutil.copy(ROOT / name, root / name)
+    (root / "book/intro.md").write_text("# The book\n\n## The road\n\nGo on.\n")
+    (root / "_toc.yml").write_text(
+        "format: jb-book\nroot: book/intro\nparts:\n  - caption: I\n"
+        "    chapters:\n      - file: notebooks/01_one\n"
+        "      - file: notebooks/02_two\n"
+    )
+    (root / "notebooks").mkdir()
+    write_notebook(
+        root / "notebooks/01_one.ipynb",
+        new_markdown_cell(FIRST),
+        cell(LONG_LINE, {"text/plain": "True"}),
+        cell("drawn = 1", {"image/png": picture("red")}, mystnb=ABOUT),
+        cell("folded = 1", {"text/plain": "six"}, tags=["hide-input"]),
+        cell("moving = 1", {"text/html": LIVE.format(picture("blue"))}),
+        cell("solution('1.1')", {"text/html": CARD + "</div>"}, tags=["solution"]),
+    )
+    write_notebook(root / "notebooks/02_two.ipynb", new_markdown_cell("# 2 · Two"))
+    return root
+
+
+@pytest.fixture(scope="module")
+def printed(book):
+    """Print the book; return a reader of the PDF."""
+    if find_chromium() is None:
+        pytest.skip(NO_CHROMIUM)
+    build = [Path(sys.executable).with_name("jupyter-book"), "build", ".", "-q"]
+    build += ["--builder", "singlehtml", "--path-output", "out"]
+    subprocess.run(build, cwd=book, capture_output=True, check=True)
+    made = [sys.executable, TOOLS / "pdf.py", "out/_build/singlehtml", "book.pdf"]
+    subprocess.run(made, cwd=book, check=True)
+    return pypdf.PdfReader(book / "book.pdf")
+
+
+@pytest.fixture(scope="module")
+def text(printed):
+    return "\n".join(page.extract_text() for page in printed.pages)
+
+
+def bare(text):
+    return re.sub(r"\s", "", text)
+
+
+# --- The book on paper ------------------------------------------------------------
+
+
+def test_the_outline_names_every_chapter_on_the_first_level(printed):
+    titles = [entry.title for entry in printed.outline if not isinstance(entry, list)]
+    assert titles == ["The book", "1 · One", "2 · Two"]
+
+
+def test_every_chapter_begins_a_page_and_every_page_has_its_number(printed):
+    pages = [page.extract_text().strip().splitlines() for page in printed.pages]
+    assert all(str(number) in page for number, page in enumerate(pages, start=1))
+    starts = {line.strip() for page in pages for line in page[:2]}
+    assert {"The book", "1 · One", "2 · Two"} <= starts
+
+
+def test_no_code_is_cut_off_or_left_folded(text):
+    assert bare(LONG_LINE) in bare(text)
+    assert "folded = 1" in text
+
+
+def test_a_solution_stays_folded_away(text):
+    assert "Solution" in text
+    assert "SECRET" not in text
+
+
+def test_formulas_are_set(text):
+    assert "more than a third?" in text
+    assert "frac" not in text
+
+
+def test_figures_are_not_blank_and_a_live_one_is_its_picture(printed, text):
+    images = [image.image for page in printed.pages for image in page.images]
+    colors = [{color for _, color in i.convert("RGB").getcolors()} for i in images]
+    assert {(255, 0, 0), (255, 255, 255)} in colors
+    assert {(0, 0, 255), (255, 255, 255)} in colors
+    assert "MOVING" not in text
+
+
+def test_links_between_chapters_lead_to_places_in_the_document(printed):
+    notes = [note for page in printed.pages for note in page.annotations or []]
+    notes = [note.get_object() for note in notes]
+    links = [note for note in notes if note["/Subtype"] == "/Link"]
+    addresses = [str(link.get("/A", {}).get("/URI", "")) for link in links]
+    assert [address for address in addresses if address.startswith("file:")] == []
+    assert any("/Dest" in link for link in links)
+
+
+def test_a_pdf_is_called_like_the_book_and_does_not_say_when_it_was_made(printed):
+    assert printed.metadata.title == "The book"
+    assert {printed.metadata["/CreationDate"][:10]} == {"D:20000101"}
+
+
+def test_without_chromium_one_sentence_says_what_to_do():
+    script = [sys.executable, TOOLS / "browser.py"]
+    done = subprocess.run(script, env={"PATH": ""}, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "install it" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+# --- Slides -----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def deck(book):
+    """Make the slides of the first chapter; return their file."""
+    command = [
+        sys.executable,
+        TOOLS / "slides.py",
+        "notebooks/01_one.ipynb",
+        "one.html",
+    ]
+    subprocess.run(command, cwd=book, check=True, capture_output=True)
+    return book / "one.html"
+
+
+SLIDES = """() => Reveal.getSlides().map(slide => {
+  const told = slide.querySelector("aside.notes");
+  const waiting = [...slide.querySelectorAll(".fragment")];
+  return {
+    title: slide.querySelector("h1, h2")?.textContent ?? "",
+    notes: told?.textContent.trim() ?? "",
+    waiting: waiting.map(part => part.textContent),
+    pictures: slide.querySelectorAll(
+      "[data-figure], figure img:not([data-figure] > img)"
+    ).length,
+    text: slide.textContent.replace(told?.textContent, ""),
+  };
+})"""
+
+
+@pytest.fixture
+def slides(deck, page_at):
+    """Open the slides, which ask for no other file, and list what each holds."""
+    page = page_at(deck)
+    page.wait_for_function("() => window.Reveal?.isReady?.()")
+    assert page.locator("mjx-container").count() == 1
+    return page.evaluate(SLIDES)
+
+
+def test_a_slide_begins_at_each_heading_and_a_figure_has_its_own(slides):
+    assert [slide["title"][:9] for slide in slides[:2]] == ["1 · One", "A section"]
+    assert [slide["pictures"] for slide in slides] == [0, 0, 1, 0, 1]
+
+
+def test_a_paragraph_is_whole_only_in_the_notes(slides):
+    assert "A second one" in slides[0]["notes"]
+    assert "A second one" not in slides[0]["text"]
+    assert "A first sentence" in slides[0]["text"]
+
+
+def test_the_question_and_the_answer_wait_for_a_click(slides):
+    question, answer = slides[1]["waiting"]
+    assert "Predict." in question
+    assert "True" in answer
+
+
+def test_solutions_are_on_no_slide(slides):
+    assert not any("SECRET" in slide["text"] for slide in slides)
