@@ -2,7 +2,7 @@
 
 nbconvert and reveal.js do the work. A slide begins at each heading; below it follow the
 slides of its section. Questions and answers come one after the other, code above a
-result is folded, and a figure has a slide of its own. A paragraph is on the slide with
+result is folded, and a figure fills a slide. A paragraph is on the slide with
 its first sentence and whole in the speaker's notes. The file holds all that it needs.
 
 It does not know what the chapter is about, and needs nothing in its metadata.
@@ -20,6 +20,7 @@ from pieces import cut
 
 TEMPLATES = Path(__file__).parent / "templates"
 ROOM = 17  # lines that fit on a slide
+FIGURE = ROOM - 3  # a sentence may stand above a figure, and nothing below
 OF_THE_READER = {"check", "remove-cell", "solution"}
 FIGURES = {"image/png", "image/svg+xml", "text/html"}
 REVEAL = ("reset.css", "reveal.css", "reveal.js")
@@ -61,7 +62,7 @@ def _figure(cell):
 def _height(cell):
     """Return about how many lines of text are as high as a code cell."""
     if any(FIGURES & set(output.get("data", {})) for output in cell.outputs):
-        return ROOM
+        return FIGURE
     printed = "".join(
         output.get("text", "") + output.get("data", {}).get("text/plain", "")
         for output in cell.outputs
@@ -81,7 +82,7 @@ def deal(pieces):
             kind = "subslide" if full else _follows(piece)
         if kind in ("slide", "subslide"):
             used = 0
-        used += metadata.lines
+        used = ROOM if metadata.lines == FIGURE else used + metadata.lines
         metadata.slideshow = {"slide_type": kind}
 
 
