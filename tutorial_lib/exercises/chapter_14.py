@@ -45,14 +45,14 @@ cutting = Exercise(
     "14.2",
     "Cut an image into patches",
     name="cut_patches",
-    returns="batch patch d_model",
+    returns="batch patch number",
     hints=[
-        "Rows of patches are `height // patch_size`: split the height into (row, "
-        "patch_size), and the width into (column, patch_size).",
+        "There are `height // patch_size` rows of patches. A first reshape splits the "
+        "height into (row, patch_size), and the width into (column, patch_size).",
         "That makes six axes: batch, channel, row, height, column, width. They must "
         "come out as batch, (row, column), (channel, height, width).",
-        '`rearrange(images, "batch channel (row height) (column width) -> batch '
-        '(row column) (channel height width)", ...)` needs two sizes more.',
+        "`permute` takes the old numbers of the axes in their new order: batch, row "
+        "and column are 0, 2 and 4. A second reshape joins what stands together.",
     ],
 )
 
@@ -85,7 +85,7 @@ for _label, _shape, _size in [
         patches = probe(torch.randn(shape), size)
         batch, channels, height, width = shape
         count, numbers = height * width // size**2, channels * size**2
-        probe.shape(patches, batch=batch, patch=count, d_model=numbers)
+        probe.shape(patches, batch=batch, patch=count, number=numbers)
         probe.same()
 
 
@@ -150,7 +150,8 @@ stretching = Exercise(
     hints=[
         "Set `table[:1]` aside. The other rows are a square of patches, row by row.",
         "`F.interpolate` wants (batch, channel, height, width): here (1, d_model, row, "
-        "column). `grid.T.unflatten(1, (before, before))[None]` gets there.",
+        "column). With `before` rows in the old square, "
+        "`grid = table[1:].T.unflatten(1, (before, before))[None]` gets there.",
         '`F.interpolate(grid, size=side, mode="bicubic", align_corners=True)`, then '
         "flatten, transpose and put the class token's row in front again.",
     ],
@@ -196,8 +197,8 @@ for _label, _before, _side in [
 
     @stretching.step(_label)
     def _(probe, before=_before, side=_side):
-        stretched = probe(torch.randn(1 + before**2, 5), side)
-        probe.shape(stretched, token=1 + side**2, d_model=5)
+        stretched = probe(torch.randn(1 + before**2, 6), side)
+        probe.shape(stretched, token=1 + side**2, d_model=6)
         probe.same()
 
 

@@ -31,6 +31,12 @@ SIZES = [
         sizes_of(768, 576, 576**2, 0),
     ),
     (
+        "scores-of-patches",
+        "Your 577 tokens are right, but your scores are those of 576. Each of the 577 "
+        "tokens looks at each, the class token, too.",
+        sizes_of(768, 577, 576**2, 0),
+    ),
+    (
         "one-channel",
         "A pixel of a color photograph has three numbers.",
         sizes_of(256, 577, 577**2, 0),
@@ -39,6 +45,12 @@ SIZES = [
         "one-row",
         "24 patches stand side by side, and there are 24 such rows.",
         sizes_of(768, 25, 625, 0),
+    ),
+    (
+        "one-row",
+        "24 patches stand side by side, and there are 24 such rows. The class token "
+        "is one token more.",
+        sizes_of(768, 24, 576, 0),
     ),
     (
         "a-token-per-pixel",
@@ -54,12 +66,12 @@ SIZES = [
 ]
 
 
-def _rearranged(pattern):
-    """Return a cut whose axes come out in another order."""
-    axes = "batch channel (row height) (column width) -> batch "
+def _rearranged(after, before="(row height) (column width)"):
+    """Return a cut whose axes are split or come out in another order."""
+    pattern = f"batch channel {before} -> batch {after}"
 
     def cut(images, patch_size):
-        return rearrange(images, axes + pattern, height=patch_size, width=patch_size)
+        return rearrange(images, pattern, height=patch_size, width=patch_size)
 
     return cut
 
@@ -108,6 +120,14 @@ PATCHES = [
         "Within a patch, the channels come first: all numbers of the first channel, "
         "then all of the second.",
         _rearranged("(row column) (height width channel)"),
+    ),
+    (
+        "pixels-apart",
+        "Your patch takes every second or third pixel; neighbors belong together. The "
+        "height is (row, patch_size), not (patch_size, row), and so is the width.",
+        _rearranged(
+            "(row column) (channel height width)", "(height row) (width column)"
+        ),
     ),
     (
         "grid-kept",
@@ -191,6 +211,12 @@ COUNT = [
         "You left out the positions: one vector for the class token and for each "
         "patch.",
         _count(lambda d, patches, _: (patches + 1) * d),
+    ),
+    (
+        "one-row",
+        "A grid has rows *and* columns: `image_size // patch_size` is the number of "
+        "patches in one row.",
+        _count(lambda d, patches, _: (patches - round(patches**0.5)) * d),
     ),
     (
         "map-for-each-patch",

@@ -32,12 +32,13 @@ def _all_in_a_line(table, side):
     return stretched[0].T
 
 
-def _scrambled(*, back):
+def _scrambled(*, there, back):
     """Return an interpolation of a table that was reshaped where it must turn."""
 
     def stretch(table, side):
         before, d_model = round((len(table) - 1) ** 0.5), table.shape[1]
-        grid = table[1:].reshape(1, d_model, before, before)
+        rows = table[1:] if there else table[1:].T
+        grid = rows.reshape(1, d_model, before, before)
         grid = F.interpolate(grid, size=side, mode="bicubic", align_corners=True)
         rows = grid.reshape(-1, d_model) if back else grid[0].flatten(1).T
         return torch.cat([table[:1], rows])
@@ -50,13 +51,19 @@ STRETCH = [
         "scrambled",
         "A reshape does not transpose: the table is (patch, d_model), F.interpolate "
         "wants d_model in front. Take `table[1:].T` first, and turn the result back.",
-        _scrambled(back=False),
+        _scrambled(there=True, back=False),
     ),
     (
         "scrambled",
         "A reshape does not transpose: the table is (patch, d_model), F.interpolate "
         "wants d_model in front. Take `table[1:].T` first, and turn the result back.",
-        _scrambled(back=True),
+        _scrambled(there=True, back=True),
+    ),
+    (
+        "scrambled-back",
+        "A reshape does not transpose: F.interpolate returns d_model in front, the "
+        "table has it last. Join the rows and columns, then transpose.",
+        _scrambled(there=False, back=True),
     ),
     (
         "no-class-token",

@@ -2,18 +2,15 @@
 
 import torch
 import torch.nn.functional as F
-from einops import rearrange
 
 
 def cut_patches(images, patch_size):
     """Return the patches of images as rows, the way a convolution reads them."""
-    return rearrange(
-        images,
-        "batch channel (row height) (column width) -> "
-        "batch (row column) (channel height width)",
-        height=patch_size,
-        width=patch_size,
-    )
+    batch, channels, height, width = images.shape
+    rows, columns = height // patch_size, width // patch_size
+    x = images.reshape(batch, channels, rows, patch_size, columns, patch_size)
+    x = x.permute(0, 2, 4, 1, 3, 5)  # (batch, row, column, channel, height, width)
+    return x.reshape(batch, rows * columns, -1)
 
 
 def vit_parameters(image_size, patch_size, classes, d_model, blocks, d_ff, *, channels):
@@ -55,22 +52,24 @@ WRONG_ANSWERS = [
     ("14.1", _sizes(256, 577, 332_929, 0), "one-channel"),
     ("14.1", _sizes(768, 147_457, 147_457**2, 0), "a-token-per-pixel"),
     ("14.1", _sizes(256, 1729, 1729**2, 0), "a-token-per-channel"),
+    ("14.1", _sizes(768, 577, 331_776, 0), "scores-of-patches"),
     ("14.1", _sizes(768, 25, 625, 0), "one-row"),
+    ("14.1", _sizes(768, 24, 576, 0), "one-row"),
     ("14.1", _sizes(768, 577, 577, 0), "value"),
 ]
 
-_PIECES = "(row column) (channel height width)"
+_ORDER = "permute(0, 2, 4, 1, 3, 5)"
+_JOIN = "rows * columns, -1)"
 _HEAD = "(d_model + 1) * classes"
 _SUM = "embedding + tokens + blocks * block + norm + head"
 _TABLE = "torch.cat([table[:1], grid[0].flatten(1).T])"
-_CUT = """\
-    return rearrange(
-        images,
-        "batch channel (row height) (column width) -> "
-        "batch (row column) (channel height width)",
-        height=patch_size,
-        width=patch_size,
-    )"""
+_ROWS = "    rows, columns = height // patch_size, width // patch_size\n"
+_SPLIT = "images.reshape(batch, channels, rows, patch_size, columns, patch_size)"
+_CUT = f"""\
+    batch, channels, height, width = images.shape
+{_ROWS}    x = {_SPLIT}
+    x = x.permute(0, 2, 4, 1, 3, 5)  # (batch, row, column, channel, height, width)
+    return x.reshape(batch, rows * columns, -1)"""
 _ONE_LINE = """\
     table = table.T[None]
     options = {"mode": "linear", "align_corners": True}
@@ -87,31 +86,27 @@ MUTANTS = [
         "    return images.reshape(len(images), -1, images.shape[1] * patch_size**2)",
         "reshaped",
     ),
-    (
-        "cut_patches",
-        _PIECES,
-        "(column row) (channel height width)",
-        "patches-by-column",
-    ),
-    ("cut_patches", _PIECES, "(row column) (channel width height)", "mirrored"),
-    ("cut_patches", _PIECES, "(row column) (height width channel)", "channel-last"),
-    ("cut_patches", "        images,\n", "        images[:, :1],\n", "first-channel"),
-    (
-        "cut_patches",
-        _PIECES,
-        "(channel height width) (row column)",
-        "columns",
-    ),
+    ("cut_patches", _ORDER, "permute(0, 4, 2, 1, 3, 5)", "patches-by-column"),
+    ("cut_patches", _ORDER, "permute(0, 2, 4, 1, 5, 3)", "mirrored"),
+    ("cut_patches", _ORDER, "permute(0, 2, 4, 3, 5, 1)", "channel-last"),
+    ("cut_patches", _ORDER, "permute(0, 1, 2, 4, 3, 5)", "channels-split"),
     (
         "cut_patches",
         _CUT,
-        "    p, (batch, channels, *_) = patch_size, images.shape\n"
-        "    x = images.unfold(2, p, p).unfold(3, p, p)\n"
-        "    return x.reshape(batch, -1, channels * p * p)",
-        "channels-split",
+        _CUT.replace("rows, patch_size, columns, patch_size", "p, rows, p, columns")
+        .replace(_ORDER, "permute(0, 3, 5, 1, 2, 4)")
+        .replace(_ROWS, f"{_ROWS}    p = patch_size\n"),
+        "pixels-apart",
     ),
-    ("cut_patches", "        images,\n", "        images.detach(),\n", "no-gradient"),
-    ("cut_patches", _PIECES, "row column (channel height width)", "grid-kept"),
+    (
+        "cut_patches",
+        _SPLIT,
+        _SPLIT.replace("images", "images[:, :1]").replace("channels", "1"),
+        "first-channel",
+    ),
+    ("cut_patches", _JOIN, f"{_JOIN}.mT", "columns"),
+    ("cut_patches", _SPLIT, _SPLIT.replace("images", "images.detach()"), "no-gradient"),
+    ("cut_patches", _JOIN, "rows, columns, -1)", "grid-kept"),
     (
         "cut_patches",
         _CUT,
@@ -136,6 +131,12 @@ MUTANTS = [
     ("vit_parameters", "patch_size**2 + 1)", "patch_size**2)", "one-vector-missing"),
     ("vit_parameters", "norm, head = 2 *", "norm, head =", "one-vector-missing"),
     ("vit_parameters", " + (patches + 1) * d_model", "", "no-positions"),
+    (
+        "vit_parameters",
+        "(image_size // patch_size) ** 2",
+        "image_size // patch_size",
+        "one-row",
+    ),
     ("vit_parameters", "(channels * ", "(", "one-channel"),
     ("vit_parameters", " + head", "", "no-head"),
     ("vit_parameters", _HEAD, "d_model * classes", "no-head-biases"),
@@ -154,6 +155,12 @@ MUTANTS = [
             "table[1:].reshape(1, -1, before, before)",
         ).replace("grid[0].flatten(1).T", "grid.reshape(-1, table.shape[1])"),
         "scrambled",
+    ),
+    (
+        "stretch_positions",
+        "grid[0].flatten(1).T",
+        "grid.reshape(-1, table.shape[1])",
+        "scrambled-back",
     ),
     ("stretch_positions", _TABLE, "grid[0].flatten(1).T", "no-class-token"),
     (
@@ -192,6 +199,13 @@ ACCEPT = [
         "    p, (batch, channels, height, width) = patch_size, images.shape\n"
         "    x = images.view(batch, channels, height // p, p, width // p, p)\n"
         "    return x.permute(0, 2, 4, 1, 3, 5).flatten(3).flatten(1, 2)",
+    ),
+    (
+        "cut_patches",
+        _CUT,
+        "    p, x = patch_size, images.unfold(2, patch_size, patch_size)\n"
+        "    x = x.unfold(3, p, p).permute(0, 2, 3, 1, 4, 5)\n"
+        "    return x.flatten(3).flatten(1, 2)",
     ),
     ("vit_parameters", "+ (patches + 1) * d_model", "+ d_model + patches * d_model"),
     ("stretch_positions", "size=side", "size=(side, side)"),
