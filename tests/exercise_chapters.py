@@ -18,12 +18,16 @@ from nbclient import NotebookClient
 
 from tutorial_lib import exercises
 from tutorial_lib.exercises import solutions
+from tutorial_lib.exercises.classroom.statements import leading_to, statements
 from tutorial_lib.exercises.exercise import EXERCISES, find
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "tests" / "example_chapter"
 exercises.__path__.append(str(EXAMPLE))
 solutions.__path__.append(str(EXAMPLE / "solutions"))
+
+IMPORTS = (ast.Import, ast.ImportFrom)
+WHOLE = {6}  # its answers are used on models and tables that training fills
 
 _numbers = itertools.count()
 
@@ -92,11 +96,17 @@ class Chapter:
                 yield find(key), before[-1], call.args[0].id
 
     def solved_notebook(self):
-        """Return the notebook with every stub replaced by its solution, executed."""
+        """Return the notebook with every stub replaced by its solution, executed.
+
+        What neither leads to an exercise nor uses its answer is left out: it does what
+        it did in the notebook as it is, which is run elsewhere.
+        """
         notebook = copy.deepcopy(self.notebook)
         for exercise, number, name in self.stubs():
             cell = notebook.cells[number]
             cell.source = self._solved(cell.source, exercise, name)
+        if self.number not in WHOLE:
+            keep_exercises(notebook)
         return executed(notebook)
 
     def _solved(self, stub, exercise, name):
@@ -126,6 +136,29 @@ def _blank_value(stub, name):
     ]
     assert len(values) == 1 and "..." in values[0], f"`{name} = ...` is not in the stub"
     return values[0]
+
+
+def keep_exercises(notebook):
+    """Keep the exercises, the cells that use their answers, and what leads to them.
+
+    Of a cell that only leads to them the statements that do are kept, but cells with
+    imports are kept whole: they also set seeds.
+    """
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    known = [part for cell in code for part in statements(cell.id, cell.source)]
+    whole = {cell.id for cell in code if {"exercise", "check"} & set(tags(cell))}
+    answers = {"progress"}
+    for part in known:
+        if part.cell in whole or part.needs & answers:
+            whole.add(part.cell)
+            answers |= part.binds
+    whole |= {part.cell for part in known if isinstance(part.node, IMPORTS)}
+    needed = leading_to([part for part in known if part.cell in whole], known)
+    for cell in code:
+        if cell.id not in whole:
+            parts = [ast.unparse(part.node) for part in needed if part.cell == cell.id]
+            cell.source = "\n".join(parts)
+    notebook.cells = [cell for cell in code if cell.source]
 
 
 def tags(cell):

@@ -1,6 +1,6 @@
-"""Every chapter runs with the solutions in its stubs, in a file of its own.
+"""Every chapter's exercises run with the solutions in their stubs.
 
-The Makefile runs it after the notebooks, beside the other tests: both take minutes.
+The Makefile runs this file after the notebooks, beside the other tests.
 """
 
 import pytest
