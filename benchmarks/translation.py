@@ -47,7 +47,12 @@ RECIPES = {  # what differs between the data: for recurrent networks, then Trans
 }
 TRANSFORMER_RECIPES = {
     "tatoeba": {"dropout": 0.1, "learning_rate": 0.002, "tokens": 500},
-    "multi30k": {"dropout": 0.0, "learning_rate": 0.003, "tokens": 250},
+    "multi30k": {
+        "dropout": 0.0,
+        "learning_rate": 0.003,
+        "tokens": 250,
+        "betas": (0.9, 0.98),
+    },
 }
 MODELS = {  # by protocol
     "held out": ("fixed context", "attention", "Transformer"),
@@ -139,9 +144,13 @@ def make_transformer(data, dropout):
 def train_for(seconds, model, data, recipe, seed):
     """Train until the CPU time is spent, the learning rate following the clock."""
     batches = data.batches(tokens=recipe["tokens"], seed=seed)
-    rate, decay = recipe["learning_rate"], 0.01
-    parameters = model.parameters()
-    optimizer = torch.optim.AdamW(parameters, rate, weight_decay=decay, fused=True)
+    optimizer = torch.optim.AdamW(
+        model.parameters(),
+        recipe["learning_rate"],
+        betas=recipe.get("betas", (0.9, 0.999)),
+        weight_decay=0.01,
+        fused=True,
+    )
     factor = warmup_cosine(100, 1000)  # a tenth of the time, in thousandths of it
     clock = Clock()  # last, because torch's first optimizer takes seconds to import
 
