@@ -139,10 +139,12 @@ def test_every_work_that_is_cited_is_in_the_bibliography():
     assert {f"{author}{year}".lower() for author, year in cited} - keys == set()
 
 
-def test_the_library_page_shows_every_module_but_the_exercises():
+def test_the_library_page_shows_every_module_but_those_of_exercises_and_exports():
     shown = re.findall(
         r"\.\./tutorial_lib/(\S+\.py)", (ROOT / "book/library.md").read_text()
     )
     kept = [name_of(path) for path in MODULES if path.parent.name != "solutions"]
-    kept = [name for name in kept if not name.startswith("exercises/")]
-    assert sorted(shown) == sorted([*kept, "exercises/__init__.py"])
+    packages = ("exercises/", "figure_export/")  # shown by their __init__.py alone
+    kept = [name for name in kept if not name.startswith(packages)]
+    kept += [f"{package}__init__.py" for package in packages]
+    assert sorted(shown) == sorted(kept)
