@@ -1,12 +1,13 @@
-"""How many words a second a Transformer writes, with a cache and without.
+"""How many words in a second of CPU time a Transformer writes, cached and not.
 
     python benchmarks/decoding.py [--rounds 5] [--out benchmarks/decoding.csv]
 
 Greedy decoding of 8 to 128 words (to 64 for 32 sentences at once) by one model of this
 book, once from its state of keys and values and once recomputing all words for each,
 and by ``torch.nn.Transformer`` with the same weights, which has no cache. All three
-must write the same words. They take turns within one run, on one thread, so that
-whatever else the machine does hits all of them; a speed is the median over rounds.
+must write the same words. They take turns within one run, on one thread, and the clock
+is the process's CPU time, so that whatever else the machine does changes little; a
+speed is the median over rounds.
 """
 
 import argparse
@@ -98,15 +99,15 @@ def make_contenders():
 
 
 def measure(contenders, batch, length, rounds):
-    """Return the seconds of each contender, a list over rounds."""
+    """Return the CPU seconds of each contender, a list over rounds."""
     source = torch.randint(0, VOCAB, (batch, length))
     lengths = torch.full((batch,), length)
     seconds, written = {name: [] for name in contenders}, {}
     for _ in range(rounds):
         for name, model in contenders.items():
-            start = time.perf_counter()
+            start = time.process_time()
             found = greedy(model, source, lengths, max_tokens=length, eos=NEVER)
-            seconds[name].append(time.perf_counter() - start)
+            seconds[name].append(time.process_time() - start)
             written[name] = found.tokens
     if len({str(words) for words in written.values()}) > 1:
         raise SystemExit(f"not the same words at batch {batch}, {length} words")

@@ -154,6 +154,36 @@ def test_attention_helps_with_captions_and_not_with_sentences_of_four_words(rows
     assert max(one) > min(attention)
 
 
+def test_the_transformer_is_level_on_short_sentences_and_behind_on_captions(rows):
+    def column(data, model, name):
+        return [float(row[name]) for row in runs(rows, data, "held out", model)]
+
+    attention, transformer = (
+        column("tatoeba", model, "bleu") for model in ("attention", "Transformer")
+    )
+    assert max(attention) > min(transformer) and max(transformer) > min(attention)
+    attention, transformer = (
+        column("multi30k", model, "bleu") for model in ("attention", "Transformer")
+    )
+    assert max(transformer) < min(attention)
+    for data in ("tatoeba", "multi30k"):
+        attention, transformer = (
+            column(data, model, "steps") for model in ("attention", "Transformer")
+        )
+        assert min(transformer) > max(attention)
+
+
+def test_each_run_of_the_transformer_has_its_learning_curve(rows):
+    with (ROOT / "benchmarks/translation_curves.csv").open(encoding="utf-8") as file:
+        points = list(csv.DictReader(file))
+    for data in ("tatoeba", "multi30k"):
+        for run in runs(rows, data, "held out", "Transformer"):
+            key = [data, "held out", "Transformer", run["seed"]]
+            losses = [p["training_loss"] for p in points if [*p.values()][:4] == key]
+            assert len(losses) == 20
+            assert float(losses[-1]) < float(losses[0]) / 2
+
+
 @pytest.mark.parametrize("model", MODELS["held out"])
 @pytest.mark.parametrize("data", ["tatoeba", "multi30k"])
 def test_the_page_has_the_scores_of_each_model(rows, data, model):

@@ -1,0 +1,59 @@
+"""The page of results says what the benchmark of decoding measured."""
+
+import csv
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "book" / "results.md").read_text(encoding="utf-8")
+WAYS = ("cached", "recomputed", "torch.nn.Transformer")
+CASES = [
+    (1, 8),
+    (1, 16),
+    (1, 32),
+    (1, 64),
+    (1, 128),
+    (32, 8),
+    (32, 16),
+    (32, 32),
+    (32, 64),
+]
+
+
+def speeds():
+    """Return words per second by (batch, words) and way of decoding."""
+    with (ROOT / "benchmarks" / "decoding.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    found = {case: {} for case in CASES}
+    for row in rows:
+        case = int(row["batch"]), int(row["words"])
+        found[case][row["decoding"]] = int(row["words_per_second"])
+    return found
+
+
+def test_the_page_has_every_speed():
+    for (batch, words), by_way in speeds().items():
+        cells = [str(batch), str(words), *(f"{by_way[way]:,}" for way in WAYS)]
+        assert f"| {' | '.join(cells)} |" in PAGE.splitlines()
+
+
+def test_at_64_words_the_cache_is_at_least_twice_as_fast():
+    found = speeds()
+    times = [
+        found[batch, 64]["cached"] / found[batch, 64]["recomputed"] for batch in (1, 32)
+    ]
+    assert min(times) >= 2
+    said = (
+        f"{times[0]:.0f} times as fast for one sentence and {times[1]:.0f} times for 32"
+    )
+    assert said in " ".join(PAGE.split())
+
+
+def test_with_the_cache_time_grows_with_the_words_and_without_it_faster():
+    found = speeds()
+
+    def growth(way):
+        short, long = (words / found[1, words][way] for words in (32, 128))
+        return long / short
+
+    assert 2.5 < growth("cached") < 5.5  # four times the words
+    assert growth("recomputed") > 6
