@@ -186,14 +186,16 @@ lint: $(FULL)/installed
 
 # The notebooks run beside the other tests: that takes two cores, and half the time. The
 # exit status of a pipe is that of its last command, so pytest's are kept in files.
+BESIDE := tests/test_solved_notebooks.py tests/test_print.py
+
 everything: $(FULL)/installed _build/test.inputs
 	@echo "Running the tests and every notebook"
 	@rm -f _build/test.passed
-	@{ $(FULL)/bin/python -m pytest notebooks tests/test_solved_notebooks.py \
+	@{ $(FULL)/bin/python -m pytest notebooks $(BESIDE) \
 	--nbval --nbval-current-env --nbval-cell-timeout=300 \
 	--nbval-sanitize-with tests/nbval.cfg \
 	> _build/notebooks.log 2>&1; echo $$? > _build/notebooks.status; } & \
-	{ $(FULL)/bin/python -m pytest tests --ignore tests/test_solved_notebooks.py; \
+	{ $(FULL)/bin/python -m pytest tests $(BESIDE:%=--ignore %); \
 	echo $$? > _build/test.status; } 2>&1 | tee _build/test.log; wait; \
 	echo "The notebooks:" | tee -a _build/test.log; \
 	cat _build/notebooks.log | tee -a _build/test.log
