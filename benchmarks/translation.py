@@ -16,17 +16,14 @@ about other sentences. Both are scored on the same sentences here.
 
 import argparse
 import collections
-import csv
 import dataclasses
-import datetime
 import hashlib
 import math
-import platform
 import statistics
-import time
 from pathlib import Path
 
 import torch
+from records import Clock, append, provenance, read_done
 from torch import nn
 
 from tutorial_lib import transformer
@@ -60,16 +57,6 @@ MODELS = {  # by protocol
 }
 KEY = ("data", "protocol", "model", "seed")
 PARTS = 20  # of the time, each a point of the learning curve
-
-
-class Clock:
-    """The CPU seconds that this process has used since the clock was made."""
-
-    def __init__(self):
-        self.start = time.process_time()
-
-    def seconds(self):
-        return time.process_time() - self.start
 
 
 def list_runs(seeds):
@@ -280,7 +267,8 @@ def measure(name, protocol, model_name, seed, folder):
         "test_sentences": len(data.test),
         **score(model, data),
         **score_training(model, data),
-        **provenance(data),
+        "data_sha256": fingerprint(data),
+        **provenance(),
     }
     return row, [{**run, **point} for point in curve(history.losses)]
 
@@ -297,37 +285,9 @@ def curve(losses):
     ]
 
 
-def provenance(data):
-    """Say with which data, on what, with what and when the row was measured."""
+def fingerprint(data):
     pairs = [f"{pair.source} {pair.target}" for pair in (*data.train, *data.test)]
-    lines = Path("/proc/cpuinfo")
-    lines = lines.read_text().splitlines() if lines.exists() else []
-    models = [line.split(": ")[1] for line in lines if "model name" in line]
-    return {
-        "data_sha256": hashlib.sha256("\n".join(pairs).encode()).hexdigest()[:16],
-        "machine": models[0] if models else platform.machine(),
-        "threads": torch.get_num_threads(),
-        "torch": torch.__version__,
-        "python": platform.python_version(),
-        "date": datetime.date.today().isoformat(),
-    }
-
-
-def read_done(path):
-    """Return the keys of the runs that have their row."""
-    if not path.exists():
-        return set()
-    with path.open(newline="", encoding="utf-8") as file:
-        return {tuple(row[name] for name in KEY) for row in csv.DictReader(file)}
-
-
-def append(path, row):
-    new = not path.exists()
-    with path.open("a", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, row.keys(), lineterminator="\n")
-        if new:
-            writer.writeheader()
-        writer.writerow(row)
+    return hashlib.sha256("\n".join(pairs).encode()).hexdigest()[:16]
 
 
 def main():
@@ -342,7 +302,7 @@ def main():
     runs = [run for run in runs if options.only in (None, run[0])]
     with progress_bar(len(runs), unit="run") as bar:
         for run in runs:
-            if tuple(map(str, run)) not in read_done(options.out):
+            if tuple(map(str, run)) not in read_done(options.out, KEY):
                 row, points = measure(*run, options.folder)
                 for point in points:
                     append(options.out.with_stem(f"{options.out.stem}_curves"), point)

@@ -19,16 +19,14 @@ interrupted benchmark goes on.
 
 import argparse
 import csv
-import datetime
 import hashlib
-import platform
 import statistics
-import time
 from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 import torchvision
+from records import Clock, append, provenance, read_done
 from torch import nn
 from torchvision.models.vision_transformer import VisionTransformer as Torchvisions
 
@@ -48,16 +46,6 @@ MODELS = ("tutorial_lib", "torchvision", "convolutions")
 RATES = {"tutorial_lib": 0.002, "torchvision": 0.002, "convolutions": 0.004}
 BATCH = 64
 REACH = 2  # pixels by which an image is shifted at most
-
-
-class Clock:
-    """The CPU seconds that this process has used since the clock was made."""
-
-    def __init__(self):
-        self.start = time.process_time()
-
-    def seconds(self):
-        return time.process_time() - self.start
 
 
 class ConvolutionalNetwork(nn.Sequential):
@@ -143,7 +131,7 @@ def time_steps(sizes, channels, batch, seconds):
             "milliseconds": f"{1000 * statistics.median(times[name]):.2f}",
             "time_ratio": f"{statistics.median(one / its for one, its in pairs):.3f}",
             "rounds": len(times[name]),
-            **provenance(),
+            **provenance(torchvision),
         }
 
 
@@ -224,7 +212,7 @@ def accuracy(model, part):
 def measure(name, seed, seconds, folder):
     """Train one model, and return its row."""
     data = load_images("fashion_mnist", folder=folder, seed=seed)
-    about = provenance() | {"data_sha256": fingerprint(data)}
+    about = provenance(torchvision) | {"data_sha256": fingerprint(data)}
     standardize(data)
     torch.manual_seed(seed)
     model = make_model(name)
@@ -254,38 +242,6 @@ def measure(name, seed, seconds, folder):
 def fingerprint(data):
     numbers = [part.images.numpy().tobytes() for part in (data.train, data.test)]
     return hashlib.sha256(b"".join(numbers)).hexdigest()[:16]
-
-
-def provenance():
-    """Say on what, with what and when a row was measured."""
-    lines = Path("/proc/cpuinfo")
-    lines = lines.read_text().splitlines() if lines.exists() else []
-    models = [line.split(": ")[1] for line in lines if "model name" in line]
-    return {
-        "machine": models[0] if models else platform.machine(),
-        "threads": torch.get_num_threads(),
-        "torch": torch.__version__,
-        "torchvision": torchvision.__version__,
-        "python": platform.python_version(),
-        "date": datetime.date.today().isoformat(),
-    }
-
-
-def read_done(path, key):
-    """Return what the columns ``key`` hold in the rows that are there."""
-    if not path.exists():
-        return set()
-    with path.open(newline="", encoding="utf-8") as file:
-        return {tuple(row[name] for name in key) for row in csv.DictReader(file)}
-
-
-def append(path, row):
-    new = not path.exists()
-    with path.open("a", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, row.keys(), lineterminator="\n")
-        if new:
-            writer.writeheader()
-        writer.writerow(row)
 
 
 def run_steps(path, seconds):
