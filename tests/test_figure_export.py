@@ -71,7 +71,11 @@ def root(tmp_path, monkeypatch):
     write_chapter(
         tmp_path,
         "01_lines",
-        cell("parameters", "seed = 0  # any\nname = 'a'", tags=["parameters"]),
+        cell(
+            "parameters",
+            "seed = 0  # any\nname = 'a'\nfolder = None",
+            tags=["parameters"],
+        ),
         cell(
             "line",
             "assert seed == 0, 'unlucky'\n"
@@ -139,14 +143,14 @@ def test_a_wrong_name_of_a_figure_brings_those_that_are_near(root, name, capsys)
 
 
 def test_a_setting_goes_to_the_chapters_that_have_the_parameter(root):
-    settings = settings_for(chapters(root), ["seed=7", "name=5"])
-    assert list(settings.values()) == [{"seed": 7, "name": "5"}, {}]
+    settings = settings_for(chapters(root), ["seed=7", "name=5", "folder=/a b"])
+    assert list(settings.values()) == [{"seed": 7, "name": "5", "folder": "/a b"}, {}]
 
 
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ("sed=7", r"parameter sed: chapter 01 has seed=0 \(any\), name=a$"),
+        ("sed=7", r"parameter sed: chapter 01 has seed=0 \(any\), name=a, fo"),
         ("seed=seven", "seed=seven does not fit 01_lines.*give a whole number"),
         ("seed=7.5", "give a whole number"),
         ("seed=True", "give a whole number"),
@@ -229,6 +233,22 @@ def test_a_run_follows_its_parameters_and_a_failure_loses_only_its_own(root, cap
     assert "<!-- seed 7 -->" in written["fig-line.svg"]
     assert "Drawn with seed = 7." in written["index.html"]
     assert {path: path.read_bytes() for path in root.glob("notebooks/*")} == before
+
+
+def test_ctrl_c_ends_the_chapter_and_keeps_what_was_drawn_before(root, capsys):
+    stop = "import os, signal, time\nos.kill(os.getppid(), signal.SIGINT)\n"
+    last = cell("late", f"{stop}time.sleep(60)\n{DRAW}figure", figure="fig-late")
+    first = cell("early", f"{DRAW}figure", figure="fig-early")
+    write_chapter(root, "01_lines", first, last)
+
+    assert main(["figures", "--format", "svg", "--out", "slides"]) == 1
+
+    told = capsys.readouterr().err.splitlines()
+    assert told[0] == "01_lines: stopped by Ctrl-C"
+    assert told[1:] == ["01_lines: not written: fig-late", "02_fails: not begun"]
+    written = {path.name for path in Path("slides").iterdir()}
+    assert written == {"fig-early.svg", "index.html"}
+    assert "<p>stopped by Ctrl-C</p>" in Path("slides/index.html").read_text()
 
 
 def test_a_run_ends_with_the_last_figure_and_stores_nothing_from_before(root):

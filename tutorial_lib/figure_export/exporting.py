@@ -15,7 +15,7 @@ from pathlib import Path
 from tutorial_lib.figure_export import catalogue, pages
 from tutorial_lib.figure_export.drawing import CLAIM, PICTURE, PREVIEW
 from tutorial_lib.figure_export.parameters import settings_for
-from tutorial_lib.figure_export.running import prepare, run
+from tutorial_lib.figure_export.running import STOPPED, prepare, run
 from tutorial_lib.progress import progress_bar
 
 STORED = "image/png"  # the form in which notebooks keep their pictures
@@ -40,11 +40,13 @@ def export(root, out, *, chapters=(), only=(), settings=(), drawing=None):
         shown = [_write(out, chapter, entry, drawing) for entry in entries]
         missing = _missing(wanted[chapter.path], shown)
         problems[chapter.path.stem] = [*failures, *missing]
-        remark = _remark(settings[chapter.path])
-        sections.append((chapter.title, remark, [one for one in shown if one]))
+        remarks = [*_remarks(settings[chapter.path]), *failures, *missing]
+        sections.append((chapter.title, remarks, [one for one in shown if one]))
     style = drawing and drawing.style
     index = pages.index_page(sections, book=_title(root), style=style)
     write_whole(out / "index.html", index.encode())
+    not_begun = {path.stem: ["not begun"] for path in wanted}
+    problems = not_begun | problems
     _report(out, sections, problems)
     return sum(map(bool, problems.values()))
 
@@ -71,6 +73,8 @@ def _drawn(chapters, wanted, settings, drawing):
             ran = chapter._replace(notebook=notebook)
             _tell_claims(ran, bar)
             yield ran, catalogue.figures_of(ran), [failure] if failure else []
+            if failure == STOPPED:
+                return
 
 
 def _tell_claims(chapter, bar):
@@ -111,11 +115,11 @@ def _missing(names, shown):
     return [f"not written: {', '.join(missing)}"] if missing else []
 
 
-def _remark(settings):
+def _remarks(settings):
     if not settings:
-        return ""
+        return []
     values = ", ".join(f"{name} = {value!r}" for name, value in settings.items())
-    return f"Drawn with {values}. The captions tell of the book's own figures."
+    return [f"Drawn with {values}. The captions tell of the book's own figures."]
 
 
 def _title(root):

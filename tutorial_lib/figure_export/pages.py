@@ -74,13 +74,13 @@ def live_page(fragment, *, name, chapter, caption, style):
 def index_page(sections, *, book, style):
     """Return the index of a folder of figures.
 
-    ``sections`` lists chapters as ``(title, remark, figures)``, where a remark may be
-    empty and ``figures`` are ``Shown``.
+    ``sections`` lists chapters as ``(title, remarks, figures)``, where remarks are
+    texts and ``figures`` are ``Shown``.
     """
     body = [f"<h1>Figures of <cite>{html.escape(book)}</cite></h1>"]
-    for title, remark, figures in sections:
+    for title, remarks, figures in sections:
         body.append(f"<section>\n<h2>{html.escape(title)}</h2>")
-        body += [f"<p>{html.escape(remark)}</p>"] if remark else []
+        body += [f"<p>{html.escape(remark)}</p>" for remark in remarks]
         body += [_figure(figure) for figure in figures]
         body.append("</section>")
     return _page(f"Figures of {book}", "\n".join(body), style)

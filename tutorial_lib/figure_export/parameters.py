@@ -60,7 +60,10 @@ def _split(text):
 
 
 def _read(text, name, default, path):
-    """Return the value that ``text`` means where the book has ``default``."""
+    """Return the value that ``text`` means where the book has ``default``.
+
+    None says nothing of what else would fit: there a number is one, the rest is text.
+    """
     if isinstance(default, str):
         return text
     try:
@@ -69,7 +72,7 @@ def _read(text, name, default, path):
         value = text
     if isinstance(default, float) and type(value) is int:
         value = float(value)
-    if type(value) is not type(default):
+    if default is not None and type(value) is not type(default):
         kind = KINDS.get(type(default), f"something like {default!r}")
         raise ValueError(
             f"{name}={text} does not fit {path.stem}, where {name} is {default!r}: "

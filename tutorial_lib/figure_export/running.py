@@ -7,8 +7,11 @@ and what was drawn until then is kept.
 This module does not know what becomes of the pictures.
 """
 
+import asyncio
 import json
 import os
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import NamedTuple
 
 from tutorial_lib.execution import QUIET
@@ -21,6 +24,7 @@ ARITHMETIC = {
     "ONEDNN_MAX_CPU_ISA": "AVX2",
     "PYTHONHASHSEED": "0",
 }
+STOPPED = "stopped by Ctrl-C"
 SETUP = """\
 from tutorial_lib.figure_export.drawing import hand_over
 
@@ -92,8 +96,8 @@ def _with_settings(notebook, settings):
 def run(notebook, folder, tick):
     """Run a prepared notebook in ``folder``, calling ``tick()`` after each code cell.
 
-    Returns the notebook with its outputs, and ``None`` or a text saying which cell
-    failed and how.
+    Returns the notebook with its outputs, and ``None``, ``STOPPED`` or a text saying
+    which cell failed and how.
     """
     import nbformat
     from nbclient import NotebookClient, exceptions
@@ -112,10 +116,30 @@ def run(notebook, folder, tick):
     )
     failure = None
     try:
-        client.execute(env=os.environ | QUIET | ARITHMETIC)
+        _execute(client)
+    except KeyboardInterrupt:
+        failure = STOPPED
     except exceptions.CellExecutionError as error:
         said = error.evalue.partition("\n")[0]
         failure = f"cell {started[-1]} failed with {error.ename}: {said}"
     except exceptions.DeadKernelError:
         failure = f"the kernel died in cell {started[-1]}: is there enough memory?"
     return json.loads(nbformat.writes(notebook)), failure
+
+
+def _execute(client):
+    """Run a client's notebook; Ctrl-C ends its kernel at once and is passed on.
+
+    In the main thread nbclient takes Ctrl-C for itself, and then fails in some way.
+    """
+    running = client.async_execute(env=os.environ | QUIET | ARITHMETIC)
+    loop = asyncio.new_event_loop()
+    with closing(loop), ThreadPoolExecutor(1) as pool:
+        task = loop.create_task(running)
+        done = pool.submit(loop.run_until_complete, task)
+        try:
+            done.result()
+        except KeyboardInterrupt:
+            client.shutdown_kernel = "immediate"
+            loop.call_soon_threadsafe(task.cancel)
+            raise
