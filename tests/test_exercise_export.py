@@ -163,6 +163,12 @@ def test_a_file_that_is_there_already_is_not_lost_and_nothing_is_written(book):
         export(book, "student", book / "notebooks")
 
 
+def test_a_folder_that_cannot_be_made_is_named(book):
+    (book / "out").write_text("a file")
+    with pytest.raises(ValueError, match=r"out.*cannot be written \("):
+        export(book, "student", book / "out")
+
+
 def test_a_chapter_that_does_not_exist_is_named(book):
     with pytest.raises(ValueError, match="there is no chapter 7"):
         export(book, "student", book / "out", "7")

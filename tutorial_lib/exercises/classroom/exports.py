@@ -19,8 +19,8 @@ SECRET = {"solutions", "__pycache__"}  # folders of the library no student gets
 def export(root, kind, folder, chapter=""):
     """Write chapters for "student", "otter" or "nbgrader"; return the files' paths.
 
-    Raises ValueError if there is no such chapter, or if a file is there already and
-    differs: then nothing at all is written.
+    Raises ValueError if there is no such chapter, if a file is there already and
+    differs (then nothing at all is written), or if one cannot be written.
     """
     files = {}
     for sheet in sheets(root, chapter):
@@ -35,9 +35,12 @@ def export(root, kind, folder, chapter=""):
                 f"{path} is there already and differs, so nothing is written: name an "
                 "empty folder, or move it away"
             )
-    for path, text in files.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(text.encode())
+    try:
+        for path, text in files.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(text.encode())
+    except OSError as error:
+        raise ValueError(f"{path} cannot be written ({error.strerror})") from None
     return [*files]
 
 
