@@ -1,0 +1,94 @@
+"""The pages for students and instructors say what really happens."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from exercise_chapters import chapters
+
+from tutorial_lib import __main__
+from tutorial_lib.exercises import check
+
+ROOT = Path(__file__).parents[1]
+BOOK = ROOT / "book"
+CHAPTERS = [chapter for chapter in chapters() if chapter.number != 99]
+NUMBERS = [chapter.number for chapter in CHAPTERS]
+SHOWN = {"card_open": ..., "card_not_right": 9}
+ROW = re.compile(
+    r"\| (\d+) · .* \| (\d+) min \| (\d+) min \| (\d+) s \| ([\d, –]+) \|", re.MULTILINE
+)
+MAKE = re.compile(r"^\$ make (\w+)", re.MULTILINE)
+COMMAND = re.compile(r"^\$ python -m tutorial_lib (.*)$", re.MULTILINE)
+
+
+def page(name):
+    return (BOOK / f"{name}.md").read_text(encoding="utf-8")
+
+
+def plan():
+    """Return {chapter: (lesson, exercises, run, needs)} as the table has them."""
+    rows = ROW.findall(page("teaching_plan"))
+    return {int(row[0]): (*map(int, row[1:4]), row[4]) for row in rows}
+
+
+def by_type(chapter, kind):
+    return [cell.source for cell in chapter.notebook.cells if cell.cell_type == kind]
+
+
+def reckoned(chapter):
+    """Return a lesson's minutes, by the rule that stands above the table."""
+    text = "\n".join(by_type(chapter, "markdown"))
+    lesson = text[: text.index("## Exercises")]
+    cells = sum("exercise" not in source for source in by_type(chapter, "code"))
+    return len(lesson.split()) / 130 + cells * 25 / 60 + lesson.count("**Predict") / 2
+
+
+each_chapter = pytest.mark.parametrize("chapter", CHAPTERS, ids=map(str, NUMBERS))
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_the_student_s_page_shows_what_the_check_says(name):
+    card = BOOK / "diagrams" / f"{name}.html"
+    assert f":file: diagrams/{name}.html" in page("students")
+    assert (
+        card.read_text(encoding="utf-8").strip()
+        == check(SHOWN[name], "1.1")._repr_html_().strip()
+    ), f"write the card anew into {card}"
+
+
+def test_the_answer_that_the_student_s_page_leaves_open_is_not_on_it():
+    assert not re.search(r"2\.[12]\d*", page("students"))
+
+
+def test_the_plan_has_every_chapter_in_its_table_and_a_part_for_each():
+    parts = re.findall(r"^## Chapter (\d+) · ", page("teaching_plan"), re.MULTILINE)
+    assert list(plan()) == [int(part) for part in parts] == sorted(NUMBERS)
+
+
+@each_chapter
+def test_the_plan_s_minutes_are_those_of_the_chapter(chapter):
+    lesson, exercises, *_ = plan()[chapter.number]
+    text = "\n".join(by_type(chapter, "markdown"))
+    at_home = re.findall(r"(\d+) minutes", text[text.index("## Exercises") :])
+    assert exercises == sum(map(int, at_home)) and len(at_home) == len(
+        chapter.exercises
+    )
+    assert abs(lesson - reckoned(chapter)) <= 5
+
+
+@each_chapter
+def test_a_chapter_needs_chapters_before_it(chapter):
+    needs = re.findall(r"\d+", plan()[chapter.number][-1])
+    assert all(int(number) in NUMBERS for number in needs)
+    assert all(int(number) < chapter.number for number in needs)
+
+
+@pytest.mark.parametrize("name", ["instructors", "students", "how_to_use"])
+def test_the_commands_of_a_page_exist(name):
+    parser = __main__._parser()
+    for line in COMMAND.findall(page(name)):
+        parser.parse_args(shlex.split(line))  # exits where it does not know an option
+    targets = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in MAKE.findall(page(name)):
+        assert re.search(rf"^{target}:", targets, re.MULTILINE), target
