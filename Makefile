@@ -3,6 +3,7 @@
 
 BOOK := .venv-book
 FULL := .venv
+COLAB := .venv-colab
 PDF := _build/attention-made-visible.pdf
 INSTALLER = uv
 PORT = 8000
@@ -22,7 +23,8 @@ endif
 .DEFAULT_GOAL = help
 .NOTPARALLEL:
 .SUFFIXES:
-.PHONY: always book clean everything help lint notebooks pdf requirements serve slides test
+.PHONY: always book clean colab-test everything help lint notebooks pdf requirements \
+	serve slides test
 
 help:
 	@echo 'make book                 build _build/html from the executed notebooks (no torch)'
@@ -30,8 +32,9 @@ help:
 	@echo 'make pdf                  print it into $(PDF) (needs Chromium)'
 	@echo 'make slides CH=06         make slides of chapter 6 in _build/slides (no CH: of all)'
 	@echo 'make test                 check everything (FORCE=1: even if nothing changed)'
+	@echo 'make colab-test           run the notebooks as Google Colab would (CH=06: one)'
 	@echo 'make notebooks            run the notebooks that changed (CH=02: chapter 2 only)'
-	@echo 'make requirements         pin both environments anew'
+	@echo 'make requirements         pin all environments anew'
 	@echo 'make clean                remove _build'
 	@echo
 	@echo 'PYTHON=python3.12         the interpreter to use'
@@ -67,7 +70,11 @@ _build/test.inputs: always
 
 # An environment keeps the Python it was made with until another one is asked for.
 # $(call python,ENVIRONMENT)
-python = $(or $(PYTHON),$(wildcard $(1)/bin/python),python3)
+python = $(or $(PYTHON),$(wildcard $(1)/bin/python),$(PYTHON_FOR_$(1)),python3)
+
+# Colab's Python if it is here. A name may be there and refuse to run, as pyenv's do.
+PYTHON_FOR_$(COLAB) = $(shell for name in python3.13 python3.11; do \
+	if $$name --version > /dev/null 2>&1; then echo $$name; break; fi; done)
 
 # $(call wanted,ENVIRONMENT,REQUIREMENTS FILES)
 wanted = { $(call python,$(1)) --version 2>&1; cat $(2); } | { $(record); }
@@ -92,6 +99,9 @@ install = { test "$(INSTALLER)" = uv && $(call pip,$(1)) uv \
 _build/venv-book.wanted: always
 	@$(call wanted,$(BOOK),book/requirements.txt)
 
+_build/venv-colab.wanted: always
+	@$(call wanted,$(COLAB),tests/colab/requirements.txt)
+
 _build/venv.wanted: always
 	@$(call wanted,$(FULL),requirements.txt pyproject.toml)
 
@@ -103,17 +113,31 @@ $(BOOK)/installed: _build/venv-book.wanted
 	@touch $@
 
 # Wheels from another index bring (or leave out) their own CUDA packages.
+# $(call pinned,ENVIRONMENT,REQUIREMENTS FILE)
+ifdef TORCH_INDEX
+pinned = grep -v -E '^(cuda-|nvidia-|triton=)' $(2) > _build/requirements.txt; \
+	UV_INDEX_STRATEGY=unsafe-best-match; export UV_INDEX_STRATEGY; \
+	$(call install,$(1),--extra-index-url $(TORCH_INDEX) -r _build/requirements.txt)
+else
+pinned = $(call install,$(1),-r $(2))
+endif
+
 $(FULL)/installed: _build/venv.wanted
 	@$(call require,$(FULL),13,The full environment,3.10 to 3.13)
 	@echo "Installing everything into $(FULL) (torch is large: minutes the first time)"
 	@$(call create,$(FULL))
-ifdef TORCH_INDEX
-	@grep -v -E '^(cuda-|nvidia-|triton=)' requirements.txt > _build/requirements.txt
-	@UV_INDEX_STRATEGY=unsafe-best-match; export UV_INDEX_STRATEGY; \
-	$(call install,$(FULL),--extra-index-url $(TORCH_INDEX) -r _build/requirements.txt)
-else
-	@$(call install,$(FULL),-r requirements.txt)
-endif
+	@$(call pinned,$(FULL),requirements.txt)
+	@touch $@
+
+# Nothing may stay from before: what is here now is what counts as preinstalled.
+$(COLAB)/installed: $(FULL)/installed _build/venv-colab.wanted
+	@$(call require,$(COLAB),13,What is like Colab,3.10 to 3.13)
+	@echo "Installing what Colab has into $(COLAB) (torch is large: minutes the first time)"
+	@$(call python,$(COLAB)) -m venv --clear $(COLAB)
+	@$(call pinned,$(COLAB),tests/colab/requirements.txt)
+	@$(call pip,$(FULL)) uv
+	@$(FULL)/bin/uv pip freeze --quiet --python $(COLAB)/bin/python \
+	> $(COLAB)/preinstalled.txt
 	@touch $@
 
 # --- The book ---------------------------------------------------------------------
@@ -203,6 +227,10 @@ everything: $(FULL)/installed _build/test.inputs
 	@exit $$(cat _build/notebooks.status)
 	@cp _build/test.inputs _build/test.passed
 
+# No part of `make test`: it installs from package indexes, for every chapter anew.
+colab-test: $(COLAB)/installed
+	@$(FULL)/bin/python tests/colab/run.py $(COLAB)/bin/python $(CH)
+
 # --- Upkeep -----------------------------------------------------------------------
 
 compile = $(FULL)/bin/uv pip compile --quiet --universal --python-version 3.10 \
@@ -210,6 +238,7 @@ compile = $(FULL)/bin/uv pip compile --quiet --universal --python-version 3.10 \
 
 requirements: $(FULL)/installed
 	$(compile) --group book -o book/requirements.txt
+	$(compile) --group colab-host -o tests/colab/requirements.txt
 	echo "-e ." | $(compile) --group test -c book/requirements.txt -o requirements.txt -
 
 clean:
