@@ -118,6 +118,21 @@ def test_an_input_changed_in_place_is_named(change):
     assert result.code == "in-place"
 
 
+@pytest.mark.parametrize(
+    "change",
+    [lambda words, known: words.sort(), lambda words, known: known.add("new")],
+)
+def test_a_list_of_words_or_a_set_changed_in_place_is_named(change):
+    def answer(words, known):
+        change(words, known)
+        return 1
+
+    step = called_with(["two", "one"], {"one"})
+    assert judge(answer, step, oracle=lambda words, known: 1).code == "in-place"
+    same = judge(lambda words, known: 1, step, oracle=lambda words, known: 1)
+    assert same.passed
+
+
 def test_nan_in_an_input_is_not_taken_for_a_change():
     holey = torch.tensor([1.0, torch.nan])
     step = called_with(holey)

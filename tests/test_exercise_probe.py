@@ -44,6 +44,12 @@ def test_a_tensor_that_differs_is_described(answer, code, words):
     assert words in result.message
 
 
+def test_a_boolean_that_differs_is_called_true_or_false():
+    right = torch.tensor([True, False])
+    result = judge(lambda: ~right, oracle=lambda: right)
+    assert result.message.endswith("at index 0: yours is False, expected True.")
+
+
 def test_a_right_tensor_may_have_another_float_type():
     assert judge_weights(lambda scores: scores.double().softmax(dim=-1)).passed
 
@@ -142,16 +148,39 @@ def test_weights_that_are_a_distribution_pass():
         (lambda x: x.detach() * 2, "no-gradient"),
         (lambda x: torch.ones(2, requires_grad=True) * 2, "no-gradient"),
         (lambda x: x.sqrt(), "bad-gradient"),
+        (lambda x: (2 * x).exp().fill_diagonal_(0), "overwritten"),
     ],
 )
 def test_a_gradient_that_is_cut_or_breaks_is_named(answer, code):
     def step(probe):
-        inputs = torch.zeros(2, requires_grad=True)
+        inputs = torch.zeros(2, 2, requires_grad=True)
         probe(inputs)
         probe.gradients(inputs)
 
     assert judge(answer, step).code == code
     assert judge(lambda x: x * 2, step).passed
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        (lambda number: bool(number > 1), None),
+        (lambda number: torch.tensor(number > 1), None),
+        (lambda number: number < 1, "wrong"),
+        (lambda number: "yes", "type"),
+        (lambda number: fail_if(number > 1), "asserts"),
+        (lambda number: 1 / 0, "error"),
+    ],
+)
+def test_an_answer_that_is_a_test_gives_a_verdict(answer, code):
+    def step(probe):
+        probe.require(probe.verdict(2), "wrong", "2 is more than 1.")
+
+    assert (judge(answer, step).code or None) == code
+
+
+def fail_if(condition):
+    assert not condition
 
 
 def test_a_property_of_one_s_own_fails_with_its_own_words():

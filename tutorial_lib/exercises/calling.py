@@ -5,6 +5,7 @@ Knows nothing of oracles and steps.
 
 import contextlib
 import inspect
+import numbers
 
 import torch
 from torch import nn
@@ -97,7 +98,7 @@ def copied(value):
         return {key: copied(entry) for key, entry in value.items()}
     if type(value) in (list, tuple):
         return type(value)(map(copied, value))
-    return value
+    return value.copy() if isinstance(value, set) else value
 
 
 def identical(kept, value):
@@ -109,7 +110,8 @@ def identical(kept, value):
         return same_keys and all(identical(kept[key], value[key]) for key in kept)
     if type(value) in (list, tuple):
         return len(kept) == len(value) and all(map(identical, kept, value))
-    return True
+    plain = isinstance(value, (str, numbers.Number, set))
+    return kept is value or (plain and kept == value)
 
 
 def _same_tensor(kept, value):

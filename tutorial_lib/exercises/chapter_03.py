@@ -254,9 +254,7 @@ def finds_bug(attention):
 @tests.step("answers True or False, and lets right attentions pass")
 def _(probe):
     for name, attention in RIGHT.items():
-        found = probe(attention)
-        probe.require(found in (True, False), "type", "Return True or False.")
-        if found:
+        if probe.verdict(attention):
             _explain_false_alarm(probe, name)
 
 
@@ -281,7 +279,7 @@ def _explain_false_alarm(probe, name):
 def _finds(code, broken, advice):
     def step(probe):
         message = f"This bug passes your test unseen. {advice}"
-        probe.require(bool(probe(broken)), f"misses-{code}", message)
+        probe.require(probe.verdict(broken), f"misses-{code}", message)
 
     return step
 

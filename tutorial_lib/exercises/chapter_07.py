@@ -8,21 +8,12 @@ import math
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from .chapter_07_mistakes import BILL, BLIND, HEARD, HEARD_ERRORS, SELF, SELF_ERRORS
-from .exercise import Exercise, Wrong
+from .chapter_07_bill_mistakes import BILL
+from .chapter_07_mistakes import BLIND, BOOLEANS, HEARD, SELF, SELF_ERRORS
+from .exercise import Exercise
+from .expecting import call_advising
 
 __all__ = ["bill", "blind", "heard", "layer"]
-
-
-def _call(probe, arguments, errors):
-    """Call the answer; where it raises an error that is known, say what it means."""
-    try:
-        return probe(*arguments)
-    except Wrong as wrong:
-        for part, code, message in errors:
-            if wrong.code == "error" and part in str(wrong):
-                raise Wrong(code, message) from None
-        raise
 
 
 layer = Exercise(
@@ -76,7 +67,7 @@ def _tokens(d_k=3, d_v=5):
 
 @layer.step("the outputs are right")
 def _(probe):
-    outputs = _call(probe, _tokens(), SELF_ERRORS)
+    outputs = call_advising(probe, _tokens(), SELF_ERRORS)
     probe.shape(outputs, batch=2, token=4, d_v=5)
     probe.same()
 
@@ -159,7 +150,7 @@ def _(probe):
     mask = torch.tensor(
         [[1, 0, 0, 0], [1, 1, 0, 1], [0, 1, 1, 0], [0, 1, 0, 1]], dtype=torch.bool
     )
-    probe(torch.randn(2, 4, 6), torch.randn(6, 5), mask)
+    call_advising(probe, (torch.randn(2, 4, 6), torch.randn(6, 5), mask), BOOLEANS)
     probe.same()
 
 
@@ -211,11 +202,11 @@ def _chain(nodes):
     return torch.ones(nodes, nodes).tril(-1).triu(-1).bool()
 
 
-@heard.step("three layers, two and one on a directed chain")
+@heard.step("four layers, two and one on a directed chain")
 def _(probe):
-    for layers in (3, 2, 1):
-        table = _call(probe, (_chain(6), layers), HEARD_ERRORS)
-        probe.shape(table, output=6, input=6)
+    for layers in (4, 2, 1):
+        table = call_advising(probe, (_chain(10), layers), BOOLEANS)
+        probe.shape(table, output=10, input=10)
         is_boolean = table.dtype == torch.bool
         message = (
             "Return booleans: the product counts the ways from node to node, and the "

@@ -200,8 +200,16 @@ HEARD = [
     ),
     (
         "all-layers",
-        "You pass on until nothing changes. There are only so many layers.",
+        "News goes further than one step a layer: you pass on until nothing changes, "
+        "or write into the table that the same layer still reads. Make each layer's "
+        "table from the one before.",
         _heard(count=lambda layers, n: n),
+    ),
+    (
+        "doubled",
+        "You multiply the table by itself, so that the steps double with each layer: "
+        "1, 2, 4, 8. A layer adds one step: multiply by the table of one layer.",
+        _heard(count=lambda layers, n: 2 ** (layers - 1)),
     ),
     (
         "one-layer",
@@ -222,79 +230,11 @@ HEARD = [
     ),
 ]
 
-_NUMBERS = (
-    "Booleans have no matrix product. Turn the tables into numbers with `.float()`, "
-    "multiply, and ask which entries are `> 0`."
-)
-HEARD_ERRORS = [("'Bool'", "boolean-product", _NUMBERS)]
-
-
-def _prices(
-    *,
-    attention=lambda n, d: 4 * n**2 * d,
-    convolution=lambda n, d, k: 2 * k * n * d**2,
-    keys=lambda r, n: 2 * r + 1,
-    projections=lambda n, d: 0,
-):
-    """Return an answer in which one price is wrong."""
-
-    def answer(n, d, k, r):
-        return {
-            "self-attention": attention(n, d) + projections(n, d),
-            "convolution": convolution(n, d, k),
-            "restricted attention": 4 * n * keys(r, n) * d,
-        }
-
-    return answer
-
-
-BILL = [
+BOOLEANS = [  # what Python says, code, message
     (
-        "one-product",
-        "Self-attention is two products, the scores and the outputs. You count one.",
-        _prices(attention=lambda n, d: 2 * n**2 * d),
-    ),
-    (
-        "n-and-d",
-        "Self-attention: n and d are swapped. There are n² scores of d products each.",
-        _prices(attention=lambda n, d: 4 * n * d**2),
-    ),
-    (
-        "without-d",
-        "Self-attention: each of the n² scores is a sum of d products.",
-        _prices(attention=lambda n, d: 4 * n**2),
-    ),
-    (
-        "multiplications",
-        "Convolution: you count the multiplications alone. An addition goes with each.",
-        _prices(convolution=lambda n, d, k: k * n * d**2),
-    ),
-    (
-        "channel-by-channel",
-        "Convolution: all d numbers of a token go into each of d outputs, d² products "
-        "for each of the k places.",
-        _prices(convolution=lambda n, d, k: 2 * k * n * d),
-    ),
-    (
-        "one-side",
-        "Restricted attention sees r tokens on EITHER side, and itself: 2r + 1 keys.",
-        _prices(keys=lambda r, n: r + 1),
-    ),
-    (
-        "without-itself",
-        "Restricted attention: a token sees itself, too: 2r + 1 keys.",
-        _prices(keys=lambda r, n: 2 * r),
-    ),
-    (
-        "projections",
-        "Self-attention: leave the projections out. The bill is for mixing alone.",
-        _prices(projections=lambda n, d: 6 * n * d**2),
-    ),
-    (
-        "edges",
-        "Restricted attention: here a token at the edge computes 2r + 1 scores, too, "
-        "and masks those that fall outside. So there is no `min`.",
-        _prices(keys=lambda r, n: min(n, 2 * r + 1)),
-    ),
+        "'Bool'",
+        "boolean-product",
+        "Booleans have no matrix product. Turn the table into numbers first: "
+        "`.float()`. If the result shall be boolean, ask which entries are `> 0`.",
+    )
 ]
-BILL.append(("one-side", BILL[5][1], _prices(keys=lambda r, n: r)))

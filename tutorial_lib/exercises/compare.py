@@ -119,6 +119,7 @@ class Comparison:
             return found
         if (got.dtype == torch.bool) != (expected.dtype == torch.bool):
             return "dtype", f"Expected dtype {expected.dtype}, got {got.dtype}."
+        written = bool if expected.dtype == torch.bool else "{:.4f}".format
         got, expected = got.detach().cpu().double(), expected.detach().cpu().double()
         bad = ~torch.isclose(got, expected, RELATIVE, self.tolerance, equal_nan=True)
         if not bad.any():
@@ -126,16 +127,16 @@ class Comparison:
         many = int((got.isnan() & ~expected.isnan()).sum())
         if many:
             return "nan", f"{many} of {got.numel()} entries are NaN (not a number)."
-        return "value", self._first(got, expected, bad)
+        return "value", self._first(got, expected, bad, written)
 
-    def _first(self, got, expected, bad):
-        index = bad.nonzero()[0].tolist()
+    def _first(self, got, expected, bad, written):
+        index = tuple(bad.nonzero()[0].tolist())
         names = self.axes if len(self.axes) == len(index) else ["index"] * len(index)
         where = ", ".join(f"{n} {i}" for n, i in zip(names, index, strict=True))
-        right = f", expected {expected[tuple(index)]:.4f}" if self.reveal else ""
+        right = f", expected {written(expected[index])}" if self.reveal else ""
         return (
             f"{int(bad.sum())} of {bad.numel()} values differ. The first is at "
-            f"{where}: yours is {got[tuple(index)]:.4f}{right}."
+            f"{where}: yours is {written(got[index])}{right}."
         )
 
 
@@ -165,7 +166,7 @@ def _reason(shape, sizes):
     if sorted(shape) == sorted(sizes):
         return (
             " The sizes are right, but the axes are in a different order: look for "
-            "a missing or an extra transpose."
+            "a missing or an extra transpose, or a `stack` along another axis."
         )
     if len(shape) == len(sizes) - 1:
         return (

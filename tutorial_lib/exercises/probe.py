@@ -7,6 +7,7 @@ not know how results are counted or shown.
 import torch
 
 from .compare import Comparison, alike, describe, shape_difference
+from .exercise import Wrong
 from .trial import Trial
 
 
@@ -66,7 +67,7 @@ class Probe(Trial):
 
         The tensors are inputs of the last call with `requires_grad`, or parameters.
         """
-        found = _gradients(self.output if output is None else output, tensors)
+        found = self._gradients(self.output if output is None else output, tensors)
         if any(gradient is None for gradient in found):
             self.fail(
                 "no-gradient",
@@ -87,6 +88,34 @@ class Probe(Trial):
     def close(self, first, second, tolerance=1e-5):
         """Whether two values agree (never fails: for use with `require`)."""
         return alike(first, second, tolerance)
+
+    def _gradients(self, output, tensors):
+        try:
+            return _gradients(output, tensors)
+        except RuntimeError as error:
+            if "inplace" not in str(error):
+                raise
+        return self.fail(
+            "overwritten",
+            "You overwrite numbers in place (`x[i] = …`, `fill_diagonal_`) that the "
+            "slopes still need. Make a new tensor: `torch.where`, `masked_fill`, a "
+            "product.",
+        )
+
+    def verdict(self, *args):
+        """Call the answer, which is itself a test, and return its True or False."""
+        try:
+            found = self(*args)
+        except Wrong as wrong:
+            if "raised AssertionError" not in wrong.message:
+                raise
+            message = (
+                "An `assert` in your test fails, which ends it. Return the verdict "
+                "instead: True where something is wrong, else False."
+            )
+            raise Wrong("asserts", message) from None
+        self.require(found in (True, False), "type", "Return True or False.")
+        return bool(found)
 
     def _report(self, name, found):
         if found:

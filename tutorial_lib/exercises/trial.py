@@ -53,7 +53,8 @@ class Trial:
             self.fail(
                 "in-place",
                 "Your code changed one of its inputs in place (`masked_fill_`, "
-                "`x += …`, `x[m] = …`). Work on a copy: the caller needs the original.",
+                "`x += …`, `x[m] = …`, `shuffle(x)`). Work on a copy: the caller needs "
+                "the original.",
             )
         self._expect_parts()
         return self.output

@@ -126,6 +126,7 @@ MUTANTS = [
         "nan",
     ),
     ("blind_attention", "mean(dim=1", "mean(dim=0", "shape"),
+    ("blind_attention", "(mask / count) @", "mask @", "boolean-product"),
     (
         "heard_of",
         "(reads | torch.eye(len(reads), dtype=torch.bool))",
@@ -150,6 +151,19 @@ MUTANTS = [
     ("heard_of", "range(layers)", "range(1)", "one-layer"),
     (
         "heard_of",
+        "        known = (one_layer @ known > 0).float()",
+        "        for i in range(len(reads)):\n"
+        "            known[i] = (one_layer[i] @ known > 0).float()",
+        "all-layers",
+    ),
+    (
+        "heard_of",
+        "(layers):\n        known = (one_layer @ known > 0)",
+        "(layers - 1):\n        one_layer = known = (one_layer @ one_layer > 0)",
+        "doubled",
+    ),
+    (
+        "heard_of",
         "(one_layer @ known > 0).float()",
         "one_layer.bool() @ known.bool()",
         "boolean-product",
@@ -159,6 +173,12 @@ MUTANTS = [
     ("flops_of", "4 * n**2 * d", "4 * n**2", "without-d"),
     ("flops_of", "4 * n**2 * d", "4 * n**2 * d + 6 * n * d**2", "projections"),
     ("flops_of", "(2 * r + 1)", "min(n, 2 * r + 1)", "edges"),
+    (
+        "flops_of",
+        "4 * n * (2 * r + 1)",
+        "4 * sum(min(n, i + r + 1) - max(0, i - r) for i in range(n))",
+        "edges",
+    ),
     ("flops_of", "2 * k * n", "k * n", "multiplications"),
     ("flops_of", "2 * k * n * d**2", "2 * k * n * d", "channel-by-channel"),
     ("flops_of", "(2 * r + 1)", "r", "one-side"),
