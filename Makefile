@@ -229,7 +229,7 @@ everything: $(FULL)/installed _build/test.inputs
 
 # No part of `make test`: it installs from package indexes, for every chapter anew.
 colab-test: $(COLAB)/installed
-	@$(FULL)/bin/python tests/colab/run.py $(COLAB)/bin/python $(CH)
+	@PYTHONPATH=tests $(FULL)/bin/python -m colab $(COLAB)/bin/python $(CH)
 
 # --- Upkeep -----------------------------------------------------------------------
 

@@ -15,35 +15,36 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 ADDRESS = "https://github.com/you/fork"
 LIBRARY = "tutorial-lib"
-CELL_TIMEOUT = 300  # seconds
+PYTEST = [
+    *("-p", "colab.cells", "-p", "no:cacheprovider", "--noconftest", "--color=no"),
+    *("--nbval", "--nbval-kernel-name=colab", "--nbval-cell-timeout=300"),
+    *("--nbval-sanitize-with", f"{ROOT / 'tests' / 'nbval.cfg'}"),
+]
 GIT = ["git", "-c", "user.name=you", "-c", "user.email=", "-c", "commit.gpgsign=no"]
 
 
 class Host:
-    """An environment, a folder for what happens there, and a repository in it."""
+    """An environment, the repository to install from, and a folder to work in."""
 
-    def __init__(self, python, folder, *, root=ROOT):
+    def __init__(self, python, repository, folder):
         self.python, self.folder = Path(python).absolute(), Path(folder)
-        self.repository = publish(root, self.folder / "repository")
         self.listing = self.python.parents[1] / "preinstalled.txt"
-        pins = self.listing.read_text(encoding="utf-8").split()
-        self.preinstalled = dict(pin.split("==") for pin in pins)
         kernel = self.folder / "jupyter" / "kernels" / "colab" / "kernel.json"
         kernel.parent.mkdir(parents=True)
-        kernel.write_text(json.dumps(self._kernel()), encoding="utf-8")
+        kernel.write_text(json.dumps(self._kernel(repository)), encoding="utf-8")
 
-    def _kernel(self):
+    def _kernel(self, repository):
         """Return what Jupyter must know to start a kernel as Colab does."""
         return {
             "argv": [f"{self.python}", "-m", "google.colab", "-f", "{connection_file}"],
             "display_name": "Colab",
             "env": {
                 "GIT_CONFIG_COUNT": "1",
-                "GIT_CONFIG_KEY_0": f"url.{self.repository.as_uri()}.insteadOf",
+                "GIT_CONFIG_KEY_0": f"url.{repository.as_uri()}.insteadOf",
                 "GIT_CONFIG_VALUE_0": ADDRESS,
                 "PYTHONPATH": f"{HERE / 'stand_in'}",
                 "TQDM_DISABLE": "1",  # as when the notebooks were run to be stored
-                "TUTORIAL_DATA": f"{self.folder / 'data'}",  # nothing was fetched before
+                "TUTORIAL_DATA": f"{self.folder / 'data'}",  # where nothing is yet
                 "TUTORIAL_PROGRESS": "off",
             },
             "language": "python",
@@ -51,7 +52,12 @@ class Host:
 
     def restore(self):
         """Bring the environment back to what is preinstalled."""
-        self._uv("sync", "--quiet", self.listing)
+        self._uv("sync", self.listing)
+
+    def preinstalled(self):
+        """Return the versions of the packages that were there at first, by name."""
+        pins = self.listing.read_text(encoding="utf-8").split()
+        return dict(pin.split("==") for pin in pins)
 
     def installed(self):
         """Return the versions of the packages in the environment, by name."""
@@ -60,7 +66,7 @@ class Host:
 
     def _uv(self, command, *words):
         uv = Path(sys.executable).with_name("uv")
-        command = [uv, "pip", command, "--python", self.python, *words]
+        command = [uv, "pip", command, "--quiet", "--python", self.python, *words]
         return subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
 
     def run(self, path):
@@ -71,29 +77,24 @@ class Host:
         """
         folder = self.folder / path.stem
         folder.mkdir()
-        notebook = folder / path.name
-        shutil.copy(path, notebook)
+        shutil.copy(path, folder)
         record = self.folder / f"{path.stem}.jsonl"
         record.touch()
-        words = ["--nbval", "--nbval-kernel-name=colab", "-p", "cells", "--color=no"]
-        words += [f"--nbval-cell-timeout={CELL_TIMEOUT}", f"--rootdir={folder}"]
-        words += ["--nbval-sanitize-with", ROOT / "tests" / "nbval.cfg"]
-        words += ["-p", "no:cacheprovider", "--noconftest", notebook]
         settings = {
             "COLAB_RECORD": f"{record}",
             "JUPYTER_PATH": f"{self.folder / 'jupyter'}",
-            "PYTHONPATH": f"{HERE}",
+            "PYTHONPATH": f"{HERE.parent}",
         }
         ran = subprocess.run(
-            [sys.executable, "-m", "pytest", *words],
+            [sys.executable, "-m", "pytest", *PYTEST, f"--rootdir={folder}", path.name],
             cwd=folder,
             env=os.environ | settings,
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             text=True,
         )
         lines = record.read_text(encoding="utf-8").splitlines()
-        printed = ran.stdout + ran.stderr if ran.returncode else ""
-        return [json.loads(line) for line in lines], printed
+        return [json.loads(line) for line in lines], ran.stdout * (ran.returncode != 0)
 
 
 def publish(root, folder):

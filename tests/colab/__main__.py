@@ -1,6 +1,6 @@
 """Run the notebooks as Google Colab would, one at a time, and say what differs.
 
-    python tests/colab/run.py PYTHON [CHAPTER]
+    PYTHONPATH=tests python -m colab PYTHON [CHAPTER]
 
 PYTHON is that of an environment with what Colab has preinstalled. Each notebook stands
 alone in an empty folder. Its first cell installs the library and may change nothing
@@ -10,8 +10,9 @@ that is there; the others must show what the book shows.
 import argparse
 import sys
 import tempfile
+from pathlib import Path
 
-from host import Host, changes
+from colab.host import ROOT, Host, changes, publish
 
 SETUP = "colab-setup"
 LIMIT = 60  # seconds from the first cell to the first figure
@@ -20,15 +21,18 @@ SHOWN = 3  # cells that fail, of each chapter
 
 def main(arguments=None):
     """Run the chapters asked for; return 1 if one failed, else 0."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m colab", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("python", help="of the environment that is like Colab's")
     parser.add_argument("chapter", nargs="?", default="", help="for example 06")
     options = parser.parse_args(arguments)
     chapter = options.chapter
     start = chapter.zfill(2) if chapter.isdigit() else chapter
     with tempfile.TemporaryDirectory(prefix="colab-") as folder:
-        host = Host(options.python, folder)
-        notebooks = sorted(host.repository.glob(f"notebooks/{start}*.ipynb"))
+        repository = publish(ROOT, Path(folder) / "repository")
+        host = Host(options.python, repository, folder)
+        notebooks = sorted(repository.glob(f"notebooks/{start}*.ipynb"))
         if not notebooks:
             sys.exit(f"no notebook starts with {start}: look into notebooks/")
         print(f"{'seconds':26} install   first figure   total", flush=True)
@@ -46,7 +50,7 @@ def try_notebook(host, path):
         f"cell {cell['id']}: {cell['failure']}" for cell in cells if cell["failure"]
     ]
     trouble = shortened(trouble) or [printed] * bool(printed)
-    trouble += changes(host.preinstalled, host.installed())
+    trouble += changes(host.preinstalled(), host.installed())
     print(line(path.stem, cells) + ("   FAILED" if trouble else ""))
     for text in [*costs(cells), *trouble]:
         print(indented(text))

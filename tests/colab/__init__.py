@@ -1,0 +1,1 @@
+"""Try the notebooks as Google Colab runs them: ``make colab-test``."""
