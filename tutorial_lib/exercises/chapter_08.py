@@ -7,7 +7,8 @@ import torch
 from torch import nn
 
 from .chapter_08_layer import several
-from .chapter_08_mistakes import HEADS, PRUNE, SPLIT, TERMS
+from .chapter_08_mistakes import HEADS, SPLIT, TERMS
+from .chapter_08_prune_mistakes import PRUNE
 from .exercise import Exercise
 
 __all__ = ["layer", "pruning", "several", "splitting", "terms"]

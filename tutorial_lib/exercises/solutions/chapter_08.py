@@ -90,13 +90,13 @@ def _instead(cut, join):
 
 _VIEW = "x.reshape(len(x), self.heads, x.shape[1], -1)"
 MUTANTS = [
+    ("split_heads", _SPLIT, "x.reshape(len(x), heads, x.shape[1], -1)", "view-alone"),
     (
         "split_heads",
         _SPLIT,
-        "x.reshape(x.shape[0], heads, x.shape[1], -1)",
-        "view-alone",
+        "x.unflatten(-1, (-1, heads)).movedim(2, 1)",
+        "counts-swapped",
     ),
-    ("split_heads", _SPLIT, "x.view(x.shape[0], heads, x.shape[1], -1)", "view-alone"),
     ("split_heads", "(head d_k)", "(d_k head)", "every-third"),
     ("split_heads", "batch head token d_k", "batch token head d_k", "not-exchanged"),
     ("split_heads", _SPLIT, "x.unsqueeze(1).expand(-1, heads, -1, -1)", "copied"),
@@ -183,12 +183,8 @@ MUTANTS = [
         "parameters",
     ),
     ("SeveralHeads", "@ V ", "@ V.detach() ", "no-gradient"),
-    (
-        "head_terms",
-        "return context @ rows",
-        "return context @ rows + W_O.bias",
-        "with-bias",
-    ),
+    ("head_terms", "@ rows", "@ rows + W_O.bias", "with-bias"),
+    ("head_terms", "@ rows", "@ rows + W_O.bias / heads", "with-bias"),
     ("head_terms", "weight.T", "weight", "not-transposed"),
     (
         "head_terms",
@@ -217,12 +213,7 @@ MUTANTS = [
         "        kept = best\n        if score(best) < enough:\n            break\n",
         "one-too-many",
     ),
-    (
-        "prune",
-        "        kept = best\n",
-        "        kept = best\n        break\n",
-        "only-one",
-    ),
+    ("prune", "  kept = best\n", "  kept = best\n        break\n", "only-one"),
     (
         "prune",
         "        kept = best\n",
@@ -247,6 +238,15 @@ MUTANTS = [
         "        kept.remove(order.pop())\n"
         "    while False:\n",
         "ranked-once",
+    ),
+    (
+        "prune",
+        "    while len(kept) > 1:\n",
+        "    for out in range(heads):\n"
+        "        fewer = [head for head in kept if head != out]\n"
+        "        kept = fewer if fewer and score(fewer) >= enough else kept\n"
+        "    while False:\n",
+        "in-order",
     ),
     ("prune", "return kept", "return len(kept)", "type"),
     ("prune", "len(kept) > 1", "kept", "empty"),
