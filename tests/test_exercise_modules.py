@@ -64,7 +64,9 @@ def test_a_module_with_other_parameters_is_told_which_are_expected():
 
     result = judge_module(answer)
     assert result.code == "parameters"
-    assert result.message == "Compare the parameters. It should not have `W.bias` (2,)."
+    assert result.message == (
+        "Compare your module's parameters. It should not have `W.bias`."
+    )
 
 
 def test_a_module_with_a_parameter_of_another_shape_is_told_both():
@@ -73,8 +75,18 @@ def test_a_module_with_a_parameter_of_another_shape_is_told_both():
             super().__init__(d_out, d_in)
 
     assert judge_module(answer).message == (
-        "Compare the parameters. Your module lacks `W.weight` (2, 3). "
-        "It should not have `W.weight` (3, 2)."
+        "Compare your module's parameters. `W.weight` is (3, 2) and should be (2, 3)."
+    )
+
+
+def test_of_many_parameters_the_first_four_are_named():
+    class answer(Line):
+        def __init__(self, d_in, d_out):
+            super().__init__(d_in, d_out)
+            self.more = nn.ModuleList(nn.Linear(1, 1) for _ in range(3))
+
+    assert judge_module(answer).message.endswith(
+        "`more.0.weight`, `more.0.bias`, `more.1.weight`, `more.1.bias` and 2 more."
     )
 
 
