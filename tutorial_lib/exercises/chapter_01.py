@@ -10,6 +10,11 @@ import torch
 from .chapter_01_mistakes import SLOPE, TOP
 from .exercise import Exercise
 
+ONE_WEIGHT = (
+    "That is the logarithm of one weight. How far the scores are apart shows in BOTH: "
+    "in their ratio."
+)
+
 difference = Exercise(
     "1.1",
     "How far apart are the scores?",
@@ -35,6 +40,7 @@ for code, message, wrong in [
     ("weights", "0.8 is how far the weights are apart, not the scores.", 0.8),
     ("base", "That is the logarithm to base 10; the softmax uses e.", math.log10(9)),
     ("sign", "The first score is the larger one: the difference is positive.", -2.1972),
+    *[("one-weight", ONE_WEIGHT, log) for log in (2.3026, -2.3026, 0.1054, -0.1054)],
 ]:
     difference.misconception(code, message)(lambda wrong=wrong: wrong)
 
@@ -215,8 +221,9 @@ def _(probe):
         scores = torch.as_tensor(probe(), dtype=torch.float64)
     except (TypeError, ValueError):
         scores = torch.empty(0)
-    fits = scores.shape == (3,) and scores.isfinite().all()
-    probe.require(fits, "count", message)
+    probe.require(scores.shape == (3,), "count", message)
+    message = "Infinite scores give NaN: three finite numbers are far enough apart."
+    probe.require(scores.isfinite().all(), "infinite", message)
 
 
 @gone.step("in float32 every slope is exactly 0")

@@ -19,7 +19,12 @@ def _smallest(scores, k):
 
 def _whole_matrix(scores, k):
     kept = scores >= scores.flatten().topk(k).values.min()
-    return scores.masked_fill(~kept, -torch.inf).softmax(dim=-1).nan_to_num()
+    return scores.masked_fill(~kept, -torch.inf).softmax(dim=-1)
+
+
+WHOLE = (
+    "You keep the k best of the whole matrix; each query, each row, has its own k best."
+)
 
 
 TOP = [
@@ -45,16 +50,18 @@ TOP = [
         "Every kept key gets 1/k. They should share by softmax, the better the more.",
         lambda scores, k: _kept(scores, k).float() / k,
     ),
+    ("whole-matrix", WHOLE, _whole_matrix),
+    ("whole-matrix", WHOLE, lambda scores, k: _whole_matrix(scores, k).nan_to_num()),
     (
-        "whole-matrix",
-        "You keep the k best of the whole matrix; each query, each row, has its own k "
-        "best.",
-        _whole_matrix,
+        "only-kept",
+        "You return the weights of the kept keys alone: every key needs its place in "
+        "the row, and those left out a 0 there.",
+        lambda scores, k: scores.topk(k, dim=-1).values.softmax(dim=-1),
     ),
 ]
 
 
-def _slope(center_values="weighted", center_keys="weighted", *, temperature=1.0):
+def _slope(center_values="weighted", center_keys="weighted", scale=lambda query: 1):
     """Return an answer that centers, or does not, by weighted or by plain means."""
 
     def center(vectors, weights, how):
@@ -62,11 +69,18 @@ def _slope(center_values="weighted", center_keys="weighted", *, temperature=1.0)
         return vectors - means[how]
 
     def answer(query, keys, values):
-        weights = (keys @ query / temperature).softmax(dim=0)
+        weights = (keys @ query / scale(query)).softmax(dim=0)
         values = center(values, weights, center_values)
         return (weights[:, None] * values).T @ center(keys, weights, center_keys)
 
     return answer
+
+
+def _overflowing(query, keys, values):
+    """Take exp of the scores as they are, which is infinite for large ones."""
+    powers = (keys @ query).exp()
+    weights = powers / powers.sum()
+    return (weights[:, None] * (values - weights @ values)).T @ keys
 
 
 def _evenly(scale):
@@ -110,7 +124,18 @@ SLOPE = [
     (
         "temperature",
         "These are the weights at T = 0.2; the formula is for T = 1.",
-        _slope(temperature=0.2),
+        _slope(scale=lambda query: 0.2),
+    ),
+    (
+        "scaled",
+        "You divide the scores by √d_k. This formula has the plain products, T = 1.",
+        _slope(scale=lambda query: len(query) ** 0.5),
+    ),
+    (
+        "overflow",
+        "exp() of a large score is infinite, and the division makes NaN of it. "
+        "`torch.softmax` takes care of that.",
+        _overflowing,
     ),
     (
         "divided",

@@ -32,10 +32,13 @@ WRONG_ANSWERS = [
     ("1.1", 0.954, "base"),
     ("1.1", -2.2, "sign"),
     ("1.1", 2.0, "value"),
+    ("1.1", 2.3, "one-weight"),
+    ("1.1", -0.105, "one-weight"),
     ("1.4", [20.0, 0.0, 0.0], "still-there"),
     ("1.4", [1000.0, 0.0, 0.0], "gone-twice"),
     ("1.4", [200.0, 0.0], "count"),
     ("1.4", "200, 0, 0", "count"),
+    ("1.4", [float("inf"), 0.0, 0.0], "infinite"),
     ("1.4", [500.0, 500.0, 0.0], "still-there"),
 ]
 
@@ -66,6 +69,14 @@ MUTANTS = [
         ".softmax(-1).nan_to_num()",
         "whole-matrix",
     ),
+    (
+        "top_k_weights",
+        RESULT,
+        "scores.masked_fill(scores < scores.flatten().topk(k).values.min(), -torch.inf)"
+        ".softmax(-1)",
+        "whole-matrix",
+    ),
+    ("top_k_weights", RESULT, "best.values.softmax(dim=-1)", "only-kept"),
     ("top_k_weights", "topk(k, dim=-1)", "topk(k - 1, dim=-1)", "count"),
     ("top_k_weights", ".softmax(dim=-1)", ".softmax(dim=0)", "wrong-axis"),
     (
@@ -100,6 +111,13 @@ MUTANTS = [
     ),
     ("slope_of_lookup", "(keys @ query)", "(keys @ query / 2)", "value"),
     ("slope_of_lookup", "(keys @ query)", "(keys @ query / 0.2)", "temperature"),
+    ("slope_of_lookup", "@ query)", "@ query / len(query) ** 0.5)", "scaled"),
+    (
+        "slope_of_lookup",
+        "(keys @ query).softmax(dim=0)",
+        "(keys @ query).exp() / (keys @ query).exp().sum()",
+        "overflow",
+    ),
     (
         "slope_of_lookup",
         ".T @ centered_keys",
@@ -127,6 +145,14 @@ ACCEPT = [
         "slope_of_lookup",
         "(weights[:, None] * centered_values).T @ centered_keys",
         "torch.einsum('i,iv,ik->vk', weights, centered_values, centered_keys)",
+    ),
+    (
+        "slope_of_lookup",
+        "    weights =",
+        "    return torch.autograd.functional.jacobian(\n"
+        "        lambda q: (keys @ q).softmax(0) @ values, query\n"
+        "    )\n"
+        "    weights =",
     ),
     ("slope_of_lookup", "values - weights @ values", "values"),
     ("slope_of_lookup", "keys - weights @ keys", "keys"),
