@@ -50,6 +50,11 @@ def _pair_by_pair(queries, keys, width):
     return near / near.sum(dim=-1, keepdim=True).clamp(min=1)
 
 
+def _half(queries, keys, width):
+    near = _near(queries, keys, width / 2)
+    return near / near.sum(dim=-1, keepdim=True).clamp(min=1)
+
+
 WINDOW = [
     (
         "keepdim",
@@ -104,6 +109,12 @@ WINDOW = [
         "A key at exactly the width should count as near: use `<=`, not `<`.",
         _strict,
     ),
+    (
+        "half",
+        "You let keys count up to half the width. The width is how far the window "
+        "reaches on EITHER side.",
+        _half,
+    ),
 ]
 
 
@@ -133,6 +144,37 @@ def _shares_of_classes(queries, keys, labels, *, classes, kernel):
 def _shared_over_queries(queries, keys, labels, *, classes, kernel):
     similarities = kernel(torch.cdist(queries, keys))
     return similarities / similarities.sum(dim=0) @ torch.eye(classes)[labels]
+
+
+def _by_squared_distance(queries, keys, labels, *, classes, kernel):
+    def squaring(distance):
+        return kernel(distance.square())
+
+    return _probabilities(queries, keys, labels, classes=classes, kernel=squaring)
+
+
+def _softmax_weights(queries, keys, labels, *, classes, kernel):
+    weights = kernel(torch.cdist(queries, keys)).softmax(dim=-1)
+    return weights @ torch.eye(classes)[labels]
+
+
+def _mean_by_class(queries, keys, labels, *, classes, kernel):
+    """Average over the keys of each class: 0 / 0 for a class without keys."""
+    votes = _votes(queries, keys, labels, classes=classes, kernel=kernel)
+    means = votes / labels.bincount(minlength=classes)
+    return means / means.sum(dim=-1, keepdim=True)
+
+
+def _mean_by_class_or_zero(*points, classes, kernel):
+    votes = _votes(*points, classes=classes, kernel=kernel)
+    means = votes / points[2].bincount(minlength=classes).clamp(min=1)
+    return means / means.sum(dim=-1, keepdim=True).clamp(min=1e-9)
+
+
+BY_CLASS = (
+    "You average over the keys of each class, so that a class with few keys counts as "
+    "much as one with many. Add up their votes instead."
+)
 
 
 def _probabilities(queries, keys, labels, *, classes, kernel):
@@ -197,6 +239,19 @@ VOTES = [
         "by the sum of all similarities of the query to get probabilities.",
         _votes,
     ),
+    (
+        "squared",
+        "You hand the kernel SQUARED distances. A kernel takes the distance itself.",
+        _by_squared_distance,
+    ),
+    (
+        "softmax-of-similarities",
+        "You take a softmax of similarities, which gives even the farthest key a vote. "
+        "Divide the similarities themselves by their sum.",
+        _softmax_weights,
+    ),
+    ("mean-by-class", BY_CLASS, _mean_by_class),
+    ("mean-by-class", BY_CLASS, _mean_by_class_or_zero),
     (
         "softmax-of-votes",
         "A softmax of the votes gives even a class without keys a probability. Divide "

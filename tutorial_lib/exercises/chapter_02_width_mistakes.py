@@ -43,6 +43,14 @@ def _lonely_skipped(keys, values, kernel):
     return _errors(keys, values, kernel)[similarities.sum(dim=-1) > 0].square().mean()
 
 
+def _twins_skipped(keys, values, kernel):
+    apart = (keys[:, None] - keys).abs()
+    similarities = kernel(apart).masked_fill(apart == 0, 0)
+    total = similarities.sum(dim=-1)
+    errors = similarities @ values / total.where(total > 0, 1) - values
+    return errors.square().mean()
+
+
 LEFT_OUT = [
     (
         "sees-itself",
@@ -55,6 +63,12 @@ LEFT_OUT = [
         "You remove the diagonal AFTER dividing by the row sums, so the weights of the "
         "others sum to less than 1. Remove it first, then divide.",
         _masked_after,
+    ),
+    (
+        "twins",
+        "Two keys at one place do not see each other: you hide every distance of 0. "
+        "Only the diagonal must be hidden.",
+        _twins_skipped,
     ),
     (
         "softmax",

@@ -56,6 +56,7 @@ MUTANTS = [
     ("boxcar_weights", "(queries[:, None] - keys)", "(queries - keys)", "pair-by-pair"),
     ("boxcar_weights", ".abs()", "", "one-sided"),
     ("boxcar_weights", "<=", "<", "strict"),
+    ("boxcar_weights", "<= width", "<= width / 2", "half"),
     ("boxcar_weights", SHARED, "near", "not-shared"),
     ("boxcar_weights", SHARED, "near.softmax(dim=-1)", "softmax"),
     (
@@ -129,6 +130,31 @@ MUTANTS = [
     (
         "classify_by_kernel",
         OUTPUTS,
+        "outputs = kernel((queries[:, None] - keys).square().sum(dim=-1)) @ values\n"
+        "    outputs = outputs / outputs.sum(dim=-1, keepdim=True)",
+        "squared",
+    ),
+    (
+        "classify_by_kernel",
+        OUTPUTS,
+        "outputs = kernel(torch.cdist(queries, keys)).softmax(dim=-1) @ values",
+        "softmax-of-similarities",
+    ),
+    *[
+        (
+            "classify_by_kernel",
+            OUTPUTS,
+            "similarities = kernel(torch.cdist(queries, keys))\n"
+            "    each = [similarities[:, labels == c] for c in range(classes)]\n"
+            f"    outputs = torch.stack([{mean} for s in each], dim=-1)\n"
+            "    outputs = outputs / outputs.sum(dim=-1, keepdim=True)",
+            "mean-by-class",
+        )
+        for mean in ("s.mean(dim=-1)", "s.sum(dim=-1) / max(1, s.shape[1])")
+    ],
+    (
+        "classify_by_kernel",
+        OUTPUTS,
         "outputs = (kernel(torch.cdist(queries, keys)) @ values).softmax(dim=-1)",
         "softmax-of-votes",
     ),
@@ -147,6 +173,18 @@ MUTANTS = [
         """total = similarities.sum(dim=-1)
     similarities = similarities * (1 - torch.eye(len(keys)))""",
         "masked-after",
+    ),
+    (
+        "leave_one_out_error",
+        "(1 - torch.eye(len(keys)))",
+        "(keys[:, None] != keys)",
+        "twins",
+    ),
+    (
+        "leave_one_out_error",
+        "similarities = similarities * (1 - torch.eye(len(keys)))",
+        "similarities.fill_diagonal_(0)",
+        "overwritten",
     ),
     ("leave_one_out_error", ".where(total > 0, 1)", "", "zero-by-zero"),
     (
