@@ -45,6 +45,8 @@ for code, message, wrong in [
     ),
     ("variance", "36 is the variance of the score: take its square root.", 36),
     ("unit", "It would be 1 if all numbers had deviation 1: here it is 2 and 3.", 1),
+    ("added", "5 is 2 + 3, but query and key are multiplied, not added.", 5),
+    ("not-rooted", "You divide by d_k itself: divide by its root.", 1.2),
 ]:
     deviation.misconception(code, message)(lambda wrong=wrong: wrong)
 

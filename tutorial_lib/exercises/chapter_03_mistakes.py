@@ -26,7 +26,7 @@ DISTANCE = [
     (
         "no-key-norm",
         "This is plain dot-product attention: -‖k‖² / 2 is missing from the scores. "
-        "(‖q‖² cannot stand in for it: it is the same for all keys and cancels.)",
+        "(What is the same for all keys, as ‖q‖² or a sum over them, cancels.)",
         _distance(lambda products, norms, width: products / width**2),
     ),
     (
@@ -34,6 +34,16 @@ DISTANCE = [
         "You subtract ‖k‖² whole. Half of it belongs to q · k, because ‖q - k‖² holds "
         "2 q · k.",
         _distance(lambda products, norms, width: (products - norms) / width**2),
+    ),
+    (
+        "lost-two",
+        "‖q - k‖² holds the product twice: 2 q · k. Yours has it once.",
+        _distance(lambda products, norms, width: (products - norms) / 2 / width**2),
+    ),
+    (
+        "sign",
+        "The sign is turned around: the farther a key, the lower its score.",
+        _distance(lambda products, norms, width: (norms / 2 - products) / width**2),
     ),
     (
         "plus-norm",
@@ -51,6 +61,12 @@ DISTANCE = [
         "You divide only ‖k‖² / 2 by width². The product must be divided as well: put "
         "both in brackets.",
         _distance(lambda products, norms, width: products - norms / 2 / width**2),
+    ),
+    (
+        "width-under-product-only",
+        "You divide only the product by width². ‖k‖² / 2 must be divided as well: put "
+        "both in brackets.",
+        _distance(lambda products, norms, width: products / width**2 - norms / 2),
     ),
     (
         "norm-not-squared",
@@ -89,6 +105,10 @@ def _bilinear(scale, axis=-1, hide=lambda mask: ~mask, lowest=-1e38):
         return scores.softmax(dim=axis) @ values
 
     return answer
+
+
+def _by_key_count(queries, keys, values, M, mask=None):
+    return _bilinear(lambda *_: keys.shape[1] ** 0.5)(queries, keys, values, M, mask)
 
 
 def _no_softmax(queries, keys, values, M, mask=None):
@@ -133,6 +153,12 @@ BILINEAR = [
         _bilinear(lambda d_query, d_key: d_query**0.5),
     ),
     (
+        "scale-keys",
+        "You divide by the root of the NUMBER of keys. d_key is how many numbers each "
+        "key has.",
+        _by_key_count,
+    ),
+    (
         "scale-not-rooted",
         "You divide by d_key instead of its square root.",
         _bilinear(lambda d_query, d_key: d_key),
@@ -173,6 +199,15 @@ def _additive(hidden=torch.tanh, combine=torch.add):
     return answer
 
 
+def _v_first(queries, keys, W_Q, W_K, v):
+    total = _additive(hidden=lambda total: total)(queries, keys, W_Q, W_K, v)
+    return total.tanh()
+
+
+def _shared_out(queries, keys, W_Q, W_K, v):
+    return _additive()(queries, keys, W_Q, W_K, v).softmax(dim=-1)
+
+
 def _dot_product(queries, keys, W_Q, W_K, v):
     return (queries @ W_Q) @ (keys @ W_K).transpose(-2, -1)
 
@@ -195,6 +230,17 @@ ADDITIVE = [
         "You take tanh of the query's and of the key's numbers apart. Add them first: "
         "tanh of the sum is what lets query and key act on each other.",
         _additive(hidden=lambda total: total, combine=lambda Q, K: Q.tanh() + K.tanh()),
+    ),
+    (
+        "v-first",
+        "You multiply by v before the tanh. Each hidden number goes through tanh; v "
+        "adds up what comes out.",
+        _v_first,
+    ),
+    (
+        "weights",
+        "These are weights, which sum to 1. The scores were asked for: no softmax.",
+        _shared_out,
     ),
     (
         "product",

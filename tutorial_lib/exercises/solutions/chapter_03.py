@@ -55,7 +55,8 @@ WRONG_ANSWERS = [
     ("3.1", 36, "variance"),
     ("3.1", 5.9, "value"),
     ("3.1", 1, "unit"),
-    ("3.1", 5, "value"),
+    ("3.1", 5, "added"),
+    ("3.1", 1.2, "not-rooted"),
 ]
 
 MUTANTS = [
@@ -79,6 +80,19 @@ MUTANTS = [
     ),
     ("distance_attention", " - norms / 2", "", "no-key-norm"),
     ("distance_attention", "norms / 2", "norms", "no-half"),
+    (
+        "distance_attention",
+        "norms / 2) / width**2",
+        "norms) / (2 * width**2)",
+        "lost-two",
+    ),
+    ("distance_attention", "/ width**2", "/ -(width**2)", "sign"),
+    (
+        "distance_attention",
+        "(queries @ keys.T - norms / 2) / width**2",
+        "queries @ keys.T / width**2 - norms / 2",
+        "width-under-product-only",
+    ),
     ("distance_attention", "- norms / 2", "+ norms / 2", "plus-norm"),
     ("distance_attention", "norms / 2", "norms**0.5 / 2", "norm-not-squared"),
     ("distance_attention", "/ width**2", "/ (2 * width**2)", "halved-twice"),
@@ -110,6 +124,7 @@ MUTANTS = [
     ),
     ("bilinear_attention", " / keys.shape[-1] ** 0.5", "", "no-scale"),
     ("bilinear_attention", "keys.shape[-1] **", "queries.shape[-1] **", "scale-query"),
+    ("bilinear_attention", "keys.shape[-1]", "keys.shape[1]", "scale-keys"),
     ("bilinear_attention", " ** 0.5", "", "scale-not-rooted"),
     ("bilinear_attention", "scores, mask", "scores", "mask-ignored"),
     ("bilinear_attention", "scores, mask", "scores, ~mask", "error"),
@@ -159,6 +174,13 @@ MUTANTS = [
         "tanh-first",
     ),
     ("frugal_additive_scores", "[:, i, None] +", "[:, i, None] *", "product"),
+    (
+        "frugal_additive_scores",
+        "torch.tanh(Q[:, i, None] + K) @ v",
+        "torch.tanh((Q[:, i, None] + K) @ v)",
+        "v-first",
+    ),
+    ("frugal_additive_scores", "dim=1)", "dim=1).softmax(dim=-1)", "weights"),
     ("frugal_additive_scores", "dim=1", "dim=2", "shape"),
     ("frugal_additive_scores", " @ v for", ".sum(-1) for", "value"),
     (
@@ -177,6 +199,7 @@ MUTANTS = [
     ("finds_bug", "(1, 1000)", "(1,)", "misses-overflow"),
     ("finds_bug", "atol=1e-4", "rtol=0, atol=0", "false-alarm"),
     ("finds_bug", "return True", "return False", "misses-no-scale"),
+    ("finds_bug", "            return True", "            assert False", "asserts"),
     ("finds_bug", "return False", "return True", "false-alarm"),
     ("finds_bug", "True\n    return False", "False\n    return True", "inverted"),
     (
