@@ -113,15 +113,18 @@ def bare(text):
 # --- The book on paper ------------------------------------------------------------
 
 
-def test_the_outline_names_every_chapter_on_the_first_level(printed):
-    titles = [entry.title for entry in printed.outline if not isinstance(entry, list)]
-    assert titles == ["The book", "1 · One", "2 · Two"]
+def test_the_outline_names_parts_and_below_them_chapters_and_their_sections(printed):
+    def titles(outline):
+        return [e.title if "/Title" in e else titles(e) for e in outline]
+
+    chapters = ["1 · One", ["A section"], "2 · Two"]
+    assert titles(printed.outline) == ["The book", ["The road"], "I", chapters]
 
 
 def test_every_chapter_begins_a_page_and_every_page_has_its_number(printed):
     pages = [page.extract_text().strip().splitlines() for page in printed.pages]
     assert all(str(number) in page for number, page in enumerate(pages, start=1))
-    starts = {line.strip() for page in pages for line in page[:2]}
+    starts = {line.strip() for page in pages for line in page[:3]}
     assert {"The book", "1 · One", "2 · Two"} <= starts
 
 

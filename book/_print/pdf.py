@@ -45,15 +45,21 @@ def main(folder, target):
 def bind(text):
     """Make one document of a page into which Sphinx has put all others.
 
-    Chapters become the first level of headings, as they are on pages of their own;
-    links between pages lead to places in this one; and what is only wanted on a screen
-    is gone, because the outline shows hidden headings, too.
+    Chapters become the first level of headings, as they are on pages of their own, and
+    the second of the outline, below their parts; links between pages lead to places in
+    this one; and what is only wanted on a screen is gone, because the outline shows
+    hidden headings, too.
     """
     page = BeautifulSoup(text, "html.parser")
+    parts = page.select(".bd-sidebar-primary .caption")
+    for part, chapters in zip(parts, page.select(".toctree-wrapper"), strict=False):
+        chapters.insert(0, part.extract())
+        part["aria-level"], part["class"] = 1, "part"
     for screen in page.select(SCREEN):
         screen.decompose()
     for heading in page.select(".toctree-wrapper :is(h2, h3, h4, h5, h6)"):
-        heading.name = f"h{int(heading.name[1]) - 1}"
+        level = int(heading.name[1])
+        heading.name, heading["aria-level"] = f"h{level - 1}", level
     for link in page.select("article a[href]"):
         link["href"] = LOCAL.sub(_place, link["href"])
     front = page.new_tag("span", id="document-" + ROOT)
