@@ -10,6 +10,7 @@ import torch
 from .chapter_04_leaks import leak
 from .chapter_04_mistakes import ADDITIVE, BATCH, PACKED
 from .exercise import Exercise, Wrong
+from .expecting import call_advising
 from .watch import Watch
 
 __all__ = ["additive", "batch", "leak", "packed"]
@@ -107,6 +108,14 @@ for code, message, answer in ADDITIVE:
     additive.misconception(code, message)(answer)
 
 
+OVERFLOW = (
+    "without overflow",
+    "out-of-range",
+    "Your number is out of reach for float16, whose lowest is −65,504. Ask "
+    "`torch.finfo(dtype)`.",
+)
+
+
 def _some_hidden():
     return torch.tensor([[1, 1, 0, 1], [0, 1, 0, 0], [1, 0, 1, 1]]).bool()
 
@@ -115,7 +124,7 @@ def _some_hidden():
 def _(probe):
     mask = _some_hidden()
     for dtype in (torch.float32, torch.float16):
-        added = probe(mask, dtype)
+        added = call_advising(probe, (mask, dtype), [OVERFLOW])
         probe.shape(added, query=3, key=4)
         message = f"Asked for {dtype}, you returned {added.dtype}."
         probe.require(added.dtype == dtype, "dtype", message)
@@ -204,6 +213,14 @@ for code, message, answer in BATCH:
 SOFTMAXES = ("softmax", "exp", "scaled_dot_product_attention")
 
 
+BATCH_SECOND = (
+    "lengths must lie between",
+    "batch-first",
+    "The lengths do not fit your padded tensor. Is the batch its first axis? "
+    "`pad_sequence` puts it second unless it is told `batch_first=True`.",
+)
+
+
 def _sentences(*lengths, d_model=8):
     return [torch.randn(length, d_model) for length in lengths]
 
@@ -211,7 +228,7 @@ def _sentences(*lengths, d_model=8):
 @batch.step("one output for each sentence, as long as the sentence")
 def _(probe):
     sentences = _sentences(3, 5, 2)
-    outputs = probe(sentences)
+    outputs = call_advising(probe, (sentences,), [BATCH_SECOND])
     is_list = isinstance(outputs, (list, tuple)) and all(map(torch.is_tensor, outputs))
     message = "Return a list with one tensor of outputs for each sentence."
     probe.require(is_list and len(outputs) == 3, "list", message)

@@ -39,6 +39,11 @@ PACKED = [
         _packed(hide_padding=False),
     ),
     (
+        "padding-itself",
+        "Padding looks at itself. It must look at nothing: its rows are all False.",
+        lambda sentence: _packed()(sentence) | torch.eye(sentence.shape[1]).bool(),
+    ),
+    (
         "not-causal",
         "The sentences are kept apart, but a token sees the rest of its sentence: the "
         "future is still to hide.",
@@ -155,7 +160,20 @@ def _in_one_row(sentences):
     return list(outputs.split([len(x) for x in sentences]))
 
 
+def _both_results(sentences):
+    """Cut the pair that attention returns as if it were a list of outputs."""
+    x = pad_sequence(sentences, batch_first=True)
+    pair = scaled_dot_product_attention(x, x, x, _lengths(x, sentences))
+    return [o[: len(x)] for o, x in zip(pair, sentences, strict=False)]
+
+
 BATCH = [
+    (
+        "both",
+        "`scaled_dot_product_attention` returns outputs AND weights, and you went "
+        "through the two of them. Keep the first: `outputs, _ = …`.",
+        _both_results,
+    ),
     (
         "not-cut",
         "You return the outputs of the padding, too. Cut each output to the length of "

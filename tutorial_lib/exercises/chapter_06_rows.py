@@ -4,7 +4,7 @@ An answer is read as three sets of row numbers, in whatever order they are given
 module does not run an encoder.
 """
 
-from .exercise import Exercise
+from .exercise import Exercise, Wrong
 
 ROWS, CHANGED = range(4), 2
 
@@ -66,7 +66,8 @@ def _(probe):
     message = (
         "Answer with three lists of rows: {'forward': [...], 'backward': [...], …}."
     )
-    probe.require(named and None not in found.values(), "parts", message)
+    if not named or None in found.values():
+        raise Wrong("parts", message)
     message = "The rows are numbered 0 to 3: *the* has row 0, *sleeps* row 3."
     known = all(row in ROWS for numbers in found.values() for row in numbers)
     probe.require(known, "not-a-row", message)

@@ -56,6 +56,13 @@ MUTANTS = [
         "inverted",
     ),
     ("packed_mask", "& is_word ", "", "padding-sees-padding"),
+    (
+        "packed_mask",
+        "return same & is_word & causal_mask(sentence.shape[1])",
+        "mask = same & is_word & causal_mask(sentence.shape[1])\n"
+        "    return mask | torch.eye(sentence.shape[1]).bool()",
+        "padding-itself",
+    ),
     ("packed_mask", " & causal_mask(sentence.shape[1])", "", "not-causal"),
     (
         "packed_mask",
@@ -116,9 +123,16 @@ MUTANTS = [
         "(-1e6 * ~mask).to(dtype)",
         "out-of-range",
     ),
-    ("additive_mask", "~mask, lowest", "~mask, -1e9", "error"),
+    ("additive_mask", "~mask, lowest", "~mask, -1e9", "out-of-range"),
     ("additive_mask", "dtype=dtype", "dtype=torch.float32", "dtype"),
     ("attend_in_batch", "[o[:length]", "[o", "not-cut"),
+    ("attend_in_batch", ", batch_first=True", "", "batch-first"),
+    (
+        "attend_in_batch",
+        "return [o[:length] for o, length in zip(outputs, lengths, strict=True)]",
+        "return [o[:length] for o, length in zip((outputs, _), lengths, strict=False)]",
+        "both",
+    ),
     ("attend_in_batch", "x, mask)", "x)", "padding-seen"),
     ("attend_in_batch", "x, mask)", "x, mask.mT)", "padding-seen"),
     ("attend_in_batch", "x, mask)", "x, mask, causal=True)", "causal"),
@@ -194,6 +208,7 @@ MUTANTS = [
     ),
     ("leaks", "after[:, :t], before[:, :t]", "after, before", "false-alarm"),
     ("leaks", "return True", "return False", "misses-one-too-far"),
+    ("leaks", "return True", "assert False", "asserts"),
     ("leaks", "return False", "return True", "false-alarm"),
     ("leaks", "True\n    return False", "False\n    return True", "inverted"),
 ]
