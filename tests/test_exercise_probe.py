@@ -27,6 +27,12 @@ def judge_weights(answer, **options):
         (lambda s: softmax(s).tolist(), "type", "Expected a torch.Tensor"),
         (lambda s: softmax(s).T, "shape", "(query=2, key=3), got (3, 2). The sizes"),
         (lambda s: softmax(s).sum(-1), "shape", "got (2,). One axis is missing"),
+        (
+            lambda s: softmax(s)[:1],
+            "shape",
+            "got (1, 3). An axis has one entry for all",
+        ),
+        (lambda s: (softmax(s), s), "type", "Return one tensor: one of these, or all"),
         (lambda s: softmax(s)[None], "shape", "got (1, 2, 3). There is one axis too"),
         (lambda s: softmax(s) > 0, "dtype", "torch.float32, got torch.bool"),
         (lambda s: softmax(s) / 0 * 0, "nan", "6 of 6 entries are NaN"),
@@ -42,6 +48,11 @@ def test_a_tensor_that_differs_is_described(answer, code, words):
     result = judge_weights(answer)
     assert result.code == code
     assert words in result.message
+
+
+def test_numbers_that_differ_never_look_alike():
+    result = judge(lambda: torch.tensor([2e-5]), oracle=lambda: torch.zeros(1))
+    assert result.message.endswith("at index 0: yours is 2e-05, expected 0.")
 
 
 def test_a_boolean_that_differs_is_called_true_or_false():
@@ -208,6 +219,19 @@ def test_a_known_wrong_answer_may_be_of_another_shape_or_nan():
     known = {"sums": lambda s: s.sum(-1), "nothing": lambda s: s / 0 * 0}
     assert judge_weights(lambda s: s.sum(-1), known=known).code == "sums"
     assert judge_weights(lambda s: s * torch.nan, known=known).code == "nothing"
+
+
+def test_a_known_wrong_entry_is_named_whatever_the_other_entries_are():
+    right = {"rank": 8, "count": 40}
+    known = {"too-high": lambda: {"rank": 64, "count": 40}, "other": lambda: 3}
+
+    def code(**answer):
+        return judge(answer, known=known, name=None, oracle=lambda: right).code
+
+    assert code(rank=64, count=40) == code(rank=64, count=41) == "too-high"
+    assert code(rank=8, count=41) == "value"
+    assert code(rank=64) == "keys"
+    assert code(rank=64, count="40") == "value"
 
 
 def test_a_known_wrong_answer_that_is_right_here_or_fails_is_passed_over():

@@ -112,8 +112,6 @@ class Comparison:
         return None
 
     def _of_tensors(self, got, expected):
-        if not torch.is_tensor(got):
-            return "type", f"Expected a torch.Tensor, got {describe(got)}."
         found = shape_difference(got, expected.shape, self.axes)
         if found:
             return found
@@ -133,6 +131,8 @@ class Comparison:
         index = tuple(bad.nonzero()[0].tolist())
         names = self.axes if len(self.axes) == len(index) else ["index"] * len(index)
         where = ", ".join(f"{n} {i}" for n, i in zip(names, index, strict=True))
+        if written(got[index]) == written(expected[index]):
+            written = "{:.6g}".format
         right = f", expected {written(expected[index])}" if self.reveal else ""
         return (
             f"{int(bad.sum())} of {bad.numel()} values differ. The first is at "
@@ -151,7 +151,9 @@ def _plain(value):
 
 
 def shape_difference(got, sizes, axes=()):
-    """Return None where the tensor has these sizes, else (code, sentence)."""
+    """Return None where this is a tensor of these sizes, else (code, sentence)."""
+    if not torch.is_tensor(got):
+        return "type", f"Expected a torch.Tensor, got {describe(got)}.{_within(got)}"
     shape, sizes = tuple(got.shape), tuple(sizes)
     if shape == sizes:
         return None
@@ -160,6 +162,11 @@ def shape_difference(got, sizes, axes=()):
         pairs = zip(axes, sizes, strict=True)
         wanted = f"({', '.join(f'{axis}={size}' for axis, size in pairs)})"
     return "shape", f"Expected shape {wanted}, got {shape}.{_reason(shape, sizes)}"
+
+
+def _within(got):
+    tensors = isinstance(got, (tuple, list)) and len(got) and torch.is_tensor(got[0])
+    return " Return one tensor: one of these, or all joined?" if tensors else ""
 
 
 def _reason(shape, sizes):
@@ -175,4 +182,10 @@ def _reason(shape, sizes):
         )
     if len(shape) == len(sizes) + 1:
         return " There is one axis too many: an extra `unsqueeze`, or a missing sum?"
+    fits = all(size in (1, right) for size, right in zip(shape, sizes, strict=False))
+    if fits and len(shape) == len(sizes):
+        return (
+            " An axis has one entry for all: is an `expand` missing, or was a `sum` or "
+            "`mean` one too many?"
+        )
     return ""

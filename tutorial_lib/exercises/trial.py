@@ -3,6 +3,8 @@
 Does not know what should be true of an output: that is the probe's business.
 """
 
+import numbers
+
 from torch import nn
 
 from .calling import copied, identical, run, with_weights
@@ -88,7 +90,24 @@ class Trial:
         for known in self.exercise.misconceptions:
             if self._gives_output(lambda known=known: self._mistaken(known.answer)):
                 return known
-        return None
+        named = self.exercise.misconceptions if _are_named_numbers(self.output) else ()
+        return next(filter(self._has_wrong_numbers_of, named), None)
+
+    def _has_wrong_numbers_of(self, known):
+        """Whether all that a known mistake gets wrong in a dictionary is here, too."""
+        try:
+            mistaken, right = self._mistaken(known.answer), self.oracle()
+            wrong = [key for key in right if not alike(mistaken[key], right[key])]
+            return (
+                bool(wrong)
+                and self.output.keys() == right.keys()
+                and all(
+                    alike(self.output[key], mistaken[key], self.exercise.tolerance)
+                    for key in wrong
+                )
+            )
+        except Exception:  # it may fail, or have other keys
+            return False
 
     def _mistaken(self, wrong_answer):
         if self.module is not None:
@@ -111,3 +130,8 @@ class Trial:
             wanted = f"return {', '.join(parts)}"
             message = f"Expected `{wanted}`, got {describe(self.output)}."
             self.fail("parts", message)
+
+
+def _are_named_numbers(output):
+    values = output.values() if isinstance(output, dict) else [None]
+    return all(isinstance(value, numbers.Number) for value in values)
