@@ -8,13 +8,14 @@ from collections import Counter
 from itertools import chain
 
 
-def _counts(outputs, references, n, clip):
+def _counts(outputs, references, n, clip, over="runs"):
     shared = total = 0
     for output, reference in zip(outputs, references, strict=True):
         runs, wanted = _ngrams(output, n), _ngrams(reference, n)
         known = sum(count for run, count in runs.items() if run in wanted)
         shared += (runs & wanted).total() if clip else known
-        total += runs.total()
+        totals = {"runs": runs, "wanted": wanted, "words": _ngrams(output, 1)}
+        total += totals[over].total()
     return shared, total
 
 
@@ -31,6 +32,7 @@ def _score(
     clip=True,
     mean="geometric",
     penalty="short",
+    over="runs",
 ):
     """Take BLEU with one thing done in another way."""
     words, wanted = sum(map(len, outputs)), sum(map(len, references))
@@ -45,7 +47,7 @@ def _score(
     }[penalty]
     precisions = []
     for n in range(1, 5):
-        shared, total = _counts(outputs, references, n, clip)
+        shared, total = _counts(outputs, references, n, clip, over)
         if total or not drop:
             precisions.append(shared / total if total else 0.0)
     if mean == "arithmetic":
@@ -66,6 +68,26 @@ def _several(**faults):
 
 
 _FAULTS = [
+    *[
+        (
+            "no-fours",
+            "The runs of four words are missing: `range(1, 4)` ends with 3.",
+            {"weights": (weight, weight, weight, 0)},
+        )
+        for weight in (1 / 4, 1 / 3)
+    ],
+    (
+        "recall",
+        "You divide by the n-grams of the reference, which gives recall. A precision "
+        "divides by those of the output.",
+        {"over": "wanted"},
+    ),
+    (
+        "by-words",
+        "You divide by the number of words for every n. Seven words have only six runs "
+        "of two.",
+        {"over": "words"},
+    ),
     (
         "weights",
         "Your precisions weigh ½, ¼, ⅛ and 1/16: long runs hardly count, and the "
@@ -92,7 +114,7 @@ _FAULTS = [
     ),
     (
         "no-penalty",
-        "The brevity penalty is missing: without it, leaving words out costs nothing.",
+        "The brevity penalty is missing, or always 1: leaving words out costs nothing.",
         {"penalty": "none"},
     ),
     (
@@ -141,6 +163,12 @@ def _penalty_by_sentence(outputs, references):
     both = list(zip(outputs, references, strict=True))
     factors = [math.exp(min(0, 1 - len(r) / len(o))) if o else 0 for o, r in both]
     return sum(factors) / len(both) * _score(outputs, references, penalty="none")
+
+
+def _short_skipped(outputs, references):
+    both = zip(outputs, references, strict=True)
+    kept = [pair for pair in both if len(pair[0]) >= 4]
+    return _score(*zip(*kept, strict=True)) if kept else 0.0
 
 
 def _in_one_row(outputs, references):
@@ -223,6 +251,12 @@ CORPUS = [
         "Your penalty is taken for each sentence. It compares the total length of "
         "the outputs with that of the references.",
         _penalty_by_sentence,
+    ),
+    (
+        "short-skipped",
+        "You leave out the sentences of fewer than four words. Their words and shorter "
+        "runs count, too.",
+        _short_skipped,
     ),
     (
         "in-one-row",

@@ -58,13 +58,38 @@ def _forgetful(cell, words, lengths):
     return torch.where((lengths > 0)[:, None], cell(last, zeros), zeros)
 
 
-def _gathered(cell, words, lengths):
-    """Keep every state, and pick the one at length − 1, which may be −1."""
+def _turned_around(cell, words, lengths):
+    """Keep the state while the sentence is read, and move it afterwards."""
+    states = torch.zeros(len(words), cell.hidden_size)
+    for t in range(words.shape[1]):
+        reading = (t < lengths)[:, None]
+        states = torch.where(reading, states, cell(words[:, t], states))
+    return states
+
+
+def _all(cell, words, lengths, *, frozen=False):
+    """Keep the states after every word: (batch, token, d_hidden)."""
     states, kept = torch.zeros(len(words), cell.hidden_size), []
     for t in range(words.shape[1]):
-        states = cell(words[:, t], states)
+        moved = cell(words[:, t], states)
+        states = torch.where((t < lengths)[:, None] | (not frozen), moved, states)
         kept.append(states)
-    return torch.stack(kept, dim=1)[torch.arange(len(words)), lengths - 1]
+    return torch.stack(kept, dim=1)
+
+
+def _all_frozen(cell, words, lengths):
+    return _all(cell, words, lengths, frozen=True)
+
+
+def _gathered(cell, words, lengths):
+    """Pick the state at length − 1, which may be −1."""
+    return _all(cell, words, lengths)[torch.arange(len(words)), lengths - 1]
+
+
+EVERY = (
+    "You return the states after every place: (batch, token, d_hidden). Only one state "
+    "of each sentence was asked for."
+)
 
 
 STATES = [
@@ -108,6 +133,14 @@ STATES = [
         "An empty sentence gets the state at the end of the padding: its length − 1 is "
         "−1, which picks the last place. Its state must be 0.",
         _gathered,
+    ),
+    ("every-state", EVERY, _all),
+    ("every-state", EVERY, _all_frozen),
+    (
+        "turned-around",
+        "Your states stand still while words are read and move on padding: the two "
+        "branches are the wrong way round.",
+        _turned_around,
     ),
     (
         "no-memory",

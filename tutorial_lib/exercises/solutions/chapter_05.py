@@ -62,6 +62,14 @@ LOOP = """\
         reading = (t < lengths)[:, None]  # (batch, 1)
         states = torch.where(reading, cell(words[:, t], states), states)
     return states"""
+WHERE = "torch.where(reading, cell(words[:, t], states), states)"
+READING = "(t < lengths)[:, None]"
+ALL = """\
+    kept = []
+    for t in range(words.shape[1]):
+        states = cell(words[:, t], states)
+        kept.append(states)
+    return torch.stack(kept, dim=1)"""
 FOUR = """\
     if len(output) < 4:
         return 0.0
@@ -109,23 +117,18 @@ STATES = [
         "    for t in",
         "padding-blanked",
     ),
-    (
-        "torch.where(reading, cell(words[:, t], states), states)",
-        "cell(words[:, t], states) * reading",
-        "state-lost",
-    ),
+    (WHERE, "cell(words[:, t], states) * reading", "state-lost"),
     ("t < lengths", "t <= lengths", "one-too-far"),
     ("t < lengths", "t < lengths - 1", "one-too-few"),
     ("t < lengths", "t < lengths.min() + 0 * lengths", "shortest"),
+    (LOOP, f"{ALL}[torch.arange(len(words)), lengths - 1]", "empty-sentence"),
+    (LOOP, ALL, "every-state"),
     (
         LOOP,
-        "    kept = []\n"
-        "    for t in range(words.shape[1]):\n"
-        "        states = cell(words[:, t], states)\n"
-        "        kept.append(states)\n"
-        "    return torch.stack(kept)[lengths - 1, torch.arange(len(words))]",
-        "empty-sentence",
+        ALL.replace("cell(words[:, t], states)", WHERE.replace("reading", READING)),
+        "every-state",
     ),
+    (WHERE, "torch.where(reading, states, cell(words[:, t], states))", "turned-around"),
     ("cell(words[:, t], states)", "cell(words[:, t], 0 * states)", "no-memory"),
     (
         LOOP,
@@ -139,7 +142,7 @@ STATES = [
         "loop",
     ),
     (
-        "states = torch.where(reading, cell(words[:, t], states), states)",
+        f"states = {WHERE}",
         "now = cell(words[:, t], states)\n"
         "        states[reading[:, 0]] = now[reading[:, 0]]",
         "overwritten",
@@ -170,11 +173,10 @@ SENTENCES = [
         "no-clipping",
     ),
     ("math.exp(min(0, 1 - len(reference) / len(output)))", "1", "no-penalty"),
-    (
-        "min(0, 1 - len(reference) / len(output))",
-        "1 - len(reference) / len(output)",
-        "rewards-length",
-    ),
+    ("min(0, ", "max(-9, ", "rewards-length"),
+    ("range(1, 5)", "range(1, 4)", "no-fours"),
+    ("len(output) - n + 1", "len(reference) - n + 1", "recall"),
+    ("len(output) - n + 1", "len(output)", "by-words"),
     (
         "len(reference) / len(output)",
         "len(output) / len(reference)",
@@ -239,10 +241,16 @@ CORPORA = [
         "no-clipping",
     ),
     ("math.exp(min(0, 1 - wanted / max(words, 1)))", "1", "no-penalty"),
+    ("min(0, ", "max(-9, ", "rewards-length"),
+    ("range(1, 5)", "range(1, 4)", "no-fours"),
+    ("n).total() for o in outputs", "n).total() for o in references", "recall"),
+    ("ngrams(o, n).total() for o in", "len(o) for o in", "by-words"),
     (
-        "min(0, 1 - wanted / max(words, 1))",
-        "1 - wanted / max(words, 1)",
-        "rewards-length",
+        "    words, wanted",
+        f"    long = [pair for pair in {BOTH} if len(pair[0]) > 3]\n"
+        "    outputs, references = [o for o, _ in long], [r for _, r in long]\n"
+        "    words, wanted",
+        "short-skipped",
     ),
     ("wanted / max(words, 1)", "words / wanted", "penalty-inverted"),
     ("max(total, 1)", "total", "error"),
@@ -283,11 +291,7 @@ ACCEPT = [
         "sorted({source for source, _ in pairs})",
         "list(dict.fromkeys(source for source, _ in pairs))",
     ),
-    (
-        "last_states",
-        "torch.where(reading, cell(words[:, t], states), states)",
-        "states + reading * (cell(words[:, t], states) - states)",
-    ),
+    ("last_states", WHERE, "states + reading * (cell(words[:, t], states) - states)"),
     ("last_states", "cell(words", "torch.nn.GRUCell.forward(cell, words"),
     ("last_states", "range(words.shape[1])", "range(int(lengths.max()))"),
     ("sentence_bleu", "(1 / 4)", "0.25"),
