@@ -151,7 +151,10 @@ def test_only_what_an_answer_needs_is_run(marks):
     def train(cells):
         cells.insert(1, code("history = 1 / 0\nraise SystemExit"))
         cells.insert(2, code("from math import *\n%time\nroot = sqrt\ntorch?", "more"))
-        cells.insert(3, code("def half(x):\n    return root(4 * x)", "below"))
+        half = (
+            "def half(x):\n    history = 4\n    history *= x\n    return root(history)"
+        )
+        cells.insert(3, code(half, "below"))
 
     assert marks(first="my_spread = 0\nmy_spread += half(16)", change=train) == PASSED
 

@@ -58,12 +58,20 @@ def _statement(cell, node, source):
         symbol.get_name()
         for scope in _scopes(table)
         for symbol in scope.get_symbols()
-        if symbol.is_global() and symbol.is_referenced()
+        if symbol.is_global()
+        and (symbol.is_referenced() or symbol.is_declared_global())
     }
-    for inner in ast.walk(node):
-        if isinstance(inner, ast.AugAssign) and isinstance(inner.target, ast.Name):
-            needs.add(inner.target.id)
+    needs |= set(_updated(node))
     return Statement(cell, node, frozenset(binds), frozenset(needs), ast.dump(node))
+
+
+def _updated(node):
+    """Yield the names of `name += 1`, but for a function's own."""
+    if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+        yield node.target.id
+    if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        for child in ast.iter_child_nodes(node):
+            yield from _updated(child)
 
 
 def _source(node, source):
