@@ -180,6 +180,12 @@ MUTANTS = [
         "edges",
     ),
     ("flops_of", "2 * k * n", "k * n", "multiplications"),
+    (
+        "flops_of",
+        '    return {\n        "self-attention": 4 *',
+        '    k = k / 2\n    return {\n        "self-attention": 2 *',
+        "one-product",
+    ),
     ("flops_of", "2 * k * n * d**2", "2 * k * n * d", "channel-by-channel"),
     ("flops_of", "(2 * r + 1)", "r", "one-side"),
     ("flops_of", "(2 * r + 1)", "2 * r", "without-itself"),

@@ -68,6 +68,7 @@ ANSWERS = {
 WRONG_ANSWERS = [
     ("8.5", {"rank": 64, "parameters": 16_640}, "rank-of-model"),
     ("8.5", {"rank": 100, "parameters": 16_640}, "rank-of-scores"),
+    ("8.5", {"rank": 100, "parameters": 1_560}, "rank-of-scores"),
     ("8.5", {"rank": 8, "parameters": 16_384}, "no-biases"),
     ("8.5", {"rank": 8, "parameters": 133_120}, "times-heads"),
     ("8.5", {"rank": 8, "parameters": 12_480}, "no-W_O"),
