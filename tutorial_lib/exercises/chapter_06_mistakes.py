@@ -1,4 +1,4 @@
-"""Known wrong answers of chapter 6, as (code, message, answer).
+"""Known wrong answers of Exercises 6.1, 6.4 and 6.5, as (code, message, answer).
 
 This module does not know the right answers.
 """
@@ -6,7 +6,6 @@ This module does not know the right answers.
 import torch
 
 from tutorial_lib.attention import masked_softmax
-from tutorial_lib.metrics import heaviest_links
 
 
 def _unroll(*, masked=True, moving=True, first=False, contexts=False):
@@ -50,116 +49,6 @@ UNROLL = [
         "contexts",
         "You return the contexts. Return the states that the cell makes of them.",
         _unroll(contexts=True),
-    ),
-]
-
-
-def _error(*, count=lambda hits, shares: 1 - hits / shares, merge=True, average=False):
-    """Return an answer that counts, pools or merges in another way."""
-
-    def answer(weights, sure, possible):
-        hits, sizes = [], []
-        for sentence, certain, allowed in zip(weights, sure, possible, strict=True):
-            allowed = allowed | certain if merge else allowed
-            links = heaviest_links(sentence)
-            hits.append(len(links & certain) + len(links & allowed))
-            sizes.append(len(links) + len(certain))
-        if average:
-            rates = [count(*pair) for pair in zip(hits, sizes, strict=True)]
-            return sum(rates) / len(rates)
-        return count(sum(hits), sum(sizes))
-
-    return answer
-
-
-def _transposed(weights, sure, possible):
-    turned = [
-        [{(j, i) for i, j in links} for links in group] for group in (sure, possible)
-    ]
-    return _error()(weights, *turned)
-
-
-def _by_columns(weights, sure, possible):
-    hits = size = 0
-    for sentence, certain, allowed in zip(weights, sure, possible, strict=True):
-        links = {(int(i), j) for j, i in enumerate(sentence.argmax(dim=0))}
-        hits += len(links & certain) + len(links & (allowed | certain))
-        size += len(links) + len(certain)
-    return 1 - hits / size
-
-
-def _tensors(weights, sure, possible):
-    hits = size = 0
-    for sentence, certain, allowed in zip(weights, sure, possible, strict=True):
-        links = set(enumerate(sentence.argmax(dim=1)))
-        hits += len(links & certain) + len(links & (allowed | certain))
-        size += len(links) + len(certain)
-    return 1 - hits / size
-
-
-def _possible_only(weights, sure, possible):
-    hits = size = 0
-    for sentence, certain, allowed in zip(weights, sure, possible, strict=True):
-        links = heaviest_links(sentence)
-        hits += len(links & (allowed | certain))
-        size += len(links) + len(certain)
-    return 1 - hits / size
-
-
-def _over_possible(weights, sure, possible):
-    hits = size = 0
-    for sentence, certain, allowed in zip(weights, sure, possible, strict=True):
-        links = heaviest_links(sentence)
-        hits += len(links & certain) + len(links & (allowed | certain))
-        size += len(links) + len(allowed | certain)
-    return 1 - hits / size
-
-
-ERRORS = [
-    (
-        "accuracy",
-        "That is the share of agreement. The error rate is 1 minus it.",
-        _error(count=lambda hits, shares: hits / shares),
-    ),
-    (
-        "once",
-        "A link of yours that is sure counts twice above the line: |A ∩ S| + |A ∩ P|.",
-        _possible_only,
-    ),
-    (
-        "sure-not-possible",
-        "A sure link must count as possible, too, even if the set of possible links "
-        "leaves it out: `possible | sure`.",
-        _error(merge=False),
-    ),
-    (
-        "averaged",
-        "You average the rates of the sentences, so that a short one weighs as much "
-        "as a long one. Add up counts over all sentences, and divide once.",
-        _error(average=True),
-    ),
-    (
-        "over-possible",
-        "You divide by the number of possible links. Below the line stand your links "
-        "and the SURE ones: a possible link that is not found is no error.",
-        _over_possible,
-    ),
-    (
-        "by-columns",
-        "You took the heaviest row of each column. Each target word, a row, links to "
-        "its heaviest source word.",
-        _by_columns,
-    ),
-    (
-        "transposed",
-        "Your links are (source, target), the gold ones (target, source): row first.",
-        _transposed,
-    ),
-    (
-        "tensors",
-        "None of your links is found in the sets. Do they hold tensors, as `argmax` "
-        "returns them? In a set a tensor never equals a number: use `.tolist()`.",
-        _tensors,
     ),
 ]
 
@@ -251,6 +140,10 @@ def _is_word(weights, lengths):
     return torch.arange(weights.shape[1]) < lengths[:, None]
 
 
+def _upto(weights, ends):
+    return (weights * _is_word(weights, ends)[..., None]).sum(dim=1)
+
+
 COVERAGE = [
     (
         "padding-counted",
@@ -268,6 +161,23 @@ COVERAGE = [
         "You added up each row, which gives 1 for every target word. Add up each "
         "COLUMN: what a source word was given by all target words.",
         lambda weights, lengths: weights.sum(dim=2) * _is_word(weights, lengths),
+    ),
+    (
+        "one-too-many",
+        "One row of padding is counted: from 0 on, the words are the rows below the "
+        "length.",
+        lambda weights, lengths: _upto(weights, lengths + 1),
+    ),
+    (
+        "one-too-few",
+        "The last word of each target is not counted: from 0 on, the words are the "
+        "rows below the length.",
+        lambda weights, lengths: _upto(weights, lengths - 1),
+    ),
+    (
+        "shortest",
+        "All targets are cut where the shortest ends.",
+        lambda weights, lengths: weights[:, : lengths.min()].sum(dim=1),
     ),
     (
         "mean",

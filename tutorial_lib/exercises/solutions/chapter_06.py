@@ -121,10 +121,23 @@ MUTANTS = [
         "projects-again",
     ),
     ("unroll", "attention.W_K(memory)", "memory @ attention.W_K.weight.T", "bypassed"),
-    ("unroll", "attention.W_K(memory)", "memory", "error"),
+    ("unroll", "attention.W_K(memory)", "memory", "keys-not-projected"),
+    ("unroll", "keys, memory, mask", "keys, keys, mask", "values"),
+    ("unroll", "attention.W_K(memory)", "attention.W_Q(memory)", "error"),
     ("unroll", "dim=1", "dim=0", "shape"),
     ("alignment_error", "1 - hits / total", "hits / total", "accuracy"),
     ("alignment_error", "(allowed | certain)", "allowed", "sure-not-possible"),
+    ("alignment_error", "(allowed | certain)", "certain", "without-possible"),
+    (
+        "alignment_error",
+        "len(links & certain) + len(links & (allowed | certain))\n"
+        "        total += len(links) + len(certain)\n",
+        "0\n"
+        "    A = {link for sentence in weights for link in heaviest_links(sentence)}\n"
+        "    S, P = set().union(*sure), set().union(*sure, *possible)\n"
+        "    hits, total = len(A & S) + len(A & P), len(A) + len(S)\n",
+        "one-set",
+    ),
     ("alignment_error", "+ len(certain)", "+ len(allowed | certain)", "over-possible"),
     (
         "alignment_error",
@@ -228,7 +241,14 @@ MUTANTS = [
         "mean",
     ),
     ("coverage", "sum(dim=1)", "amax(dim=1)", "largest"),
-    ("coverage", "< lengths", "<= lengths", "value"),
+    ("coverage", "< lengths", "<= lengths", "one-too-many"),
+    ("coverage", "< lengths[:, None]", "< lengths[:, None] - 1", "one-too-few"),
+    (
+        "coverage",
+        "lengths[:, None]",
+        "lengths.min().expand(len(lengths), 1)",
+        "shortest",
+    ),
 ]
 
 ACCEPT = [
