@@ -7,10 +7,11 @@ import math
 
 import torch
 
-from .chapter_09_mistakes import ADDED, GRID, SHIFT
+from .chapter_09_mistakes import ADDED, GRID, GRID_ERRORS, SHIFT
 from .chapter_09_most import most
 from .chapter_09_word import word
-from .exercise import Exercise
+from .exercise import Exercise, Wrong
+from .expecting import call_advising
 
 __all__ = ["added", "grid", "most", "shift", "word"]
 
@@ -169,7 +170,7 @@ for code, message, answer in GRID:
 
 @grid.step("as many patches as before, and as many numbers")
 def _(probe):
-    turned = probe(torch.randn(4, 8), 2, 2)
+    turned = call_advising(probe, (torch.randn(4, 8), 2, 2), GRID_ERRORS)
     probe.shape(turned, patch=4, d_k=8)
 
 
@@ -193,5 +194,12 @@ def _(probe):
 
 @grid.step("with axes for batch and head in front")
 def _(probe):
-    probe(torch.randn(2, 3, 10, 12), 5, 2)
-    probe.same()
+    try:
+        probe(torch.randn(2, 3, 10, 12), 5, 2)
+        probe.same()
+    except Wrong:
+        raise Wrong(
+            "fixed-axes",
+            "Without axes in front it is right, with them it is not: you count axes "
+            "from the front. Count them from the end: `transpose(-3, -2)`.",
+        ) from None

@@ -34,6 +34,12 @@ ADDED = [
         lambda W_x, W_p: W_p / W_x if _square(W_p) else W_p.mT,
     ),
     (
+        "divided",
+        "`1 / W_x` divides number by number, which is not the inverse of a matrix: "
+        "`torch.linalg.inv(W_x)` is.",
+        lambda W_x, W_p: W_p @ (1 / W_x),
+    ),
+    (
         "wrong-side",
         "You solve W_x E = W_p, as for columns. Tokens are rows here: E W_x = W_p, so "
         "the inverse stands on the right (`left=False`).",
@@ -106,6 +112,24 @@ SHIFT = [
         "A turn mixes the sine and the cosine of a pair: two entries beside the "
         "diagonal are missing for each.",
         _shift(signs=(0, 0)),
+    ),
+    (
+        "columns-moved",
+        "You move the columns along, which are sines and cosines, not positions. A "
+        "shift turns each pair of columns by an angle.",
+        lambda shift, d_model: torch.ones(d_model - abs(shift)).diag(shift),
+    ),
+    (
+        "shift-unused",
+        "Whatever the shift, you turn by the speeds alone. An angle is speed times "
+        "shift.",
+        lambda shift, d_model: _shift()(1, d_model),
+    ),
+    (
+        "too-fast",
+        "Your speeds fall off half as fast as those of the chapter. They are "
+        "`frequencies(d_model)`, one for each pair.",
+        _shift(speeds=torch.sqrt),
     ),
     (
         "halves",
@@ -203,74 +227,18 @@ GRID = [
     ),
 ]
 
-
-def _steps(encode, *, query=None, keys="all"):
-    """Return an answer that reads word by word with one thing wrong."""
-
-    def answer(x, encoding, attention):
-        seen, outputs = [], []
-        for t, word in enumerate(x.split(1, dim=1)):
-            seen.append(encode(encoding, word, t))
-            known = torch.cat(seen if keys == "all" else seen[-1:], dim=1)
-            outputs.append(attention(query(word) if query else seen[-1], known, known))
-        return torch.cat(outputs, dim=1)
-
-    return answer
-
-
-def _all_seen(x, encoding, attention):
-    y = encoding(x)
-    return attention(y, y, y)
-
-
-def _read_plain_words(x, encoding, attention):
-    outputs = []
-    for t, word in enumerate(x.split(1, dim=1)):
-        known = x[:, : t + 1]
-        outputs.append(attention(encoding(word, start=t), known, known))
-    return torch.cat(outputs, dim=1)
-
-
-def _right(encoding, word, t):
-    return encoding(word, start=t)
-
-
-STEPS = [
+GRID_ERRORS = [  # part of what Python says, code, message
     (
-        "position-zero",
-        "Every word is encoded as the first one: an encoding that gets a single word "
-        "takes it to stand at position 0. Tell it where it stands: `start=`.",
-        _steps(lambda encoding, word, t: encoding(word)),
+        "must match the size of tensor",
+        "whole-rotary",
+        "Each half has half of the d_k numbers, and `RotaryEncoding` wants to know how "
+        "many it turns.",
     ),
     (
-        "one-late",
-        "Every word stands one place too far: the first one has the position 0.",
-        _steps(lambda encoding, word, t: encoding(word, start=t + 1)),
-    ),
-    (
-        "not-encoded",
-        "The words go into the attention without positions.",
-        _steps(lambda encoding, word, t: word),
-    ),
-    (
-        "query-not-encoded",
-        "Keys and values are encoded, the query is not: it needs its position too.",
-        _steps(_right, query=lambda word: word),
-    ),
-    (
-        "keys-not-encoded",
-        "The query is encoded, keys and values are not: keep the encoded words.",
-        _read_plain_words,
-    ),
-    (
-        "forgets",
-        "Each word looks at itself only. Keep the encoded words, and give all "
-        "of them as keys and values.",
-        _steps(_right, keys="last"),
-    ),
-    (
-        "sees-future",
-        "Each word looks at the later ones too. Word t may see words 0 to t.",
-        _all_seen,
+        "must match except in dimension",
+        "half-axes",
+        "Your halves no longer fit together. For the rows exchange the axes of height "
+        "and width, `transpose(-3, -2)`, and exchange them back (`.mT` exchanges the "
+        "last two, width and numbers).",
     ),
 ]

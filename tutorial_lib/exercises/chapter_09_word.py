@@ -8,7 +8,7 @@ import torch
 from tutorial_lib.position.absolute import SinusoidalEncoding
 from tutorial_lib.position.relative import PositionedAttention
 
-from .chapter_09_mistakes import STEPS
+from .chapter_09_word_mistakes import STEPS
 from .exercise import Exercise
 
 word = Exercise(

@@ -63,70 +63,41 @@ WRONG_ANSWERS = [
     ("9.4", 10.55, "percent"),
 ]
 
+_SOLVE = "torch.linalg.solve(W_x, W_p, left=False)"
+_TURN = "rotary(by_row.transpose(-3, -2)).transpose(-3, -2)"
 MUTANTS = [
-    (
-        "table_to_add",
-        "torch.linalg.solve(W_x, W_p, left=False)",
-        "W_p / W_x",
-        "divided",
-    ),
+    ("table_to_add", _SOLVE, "W_p / W_x", "divided"),
     (
         "rotary_grid",
-        "rotary(by_row.transpose(-3, -2)).transpose(-3, -2)",
+        _TURN,
         "rotary(by_row.transpose(-3, -2)).reshape(by_row.shape)",
         "not-back",
     ),
-    ("table_to_add", "torch.linalg.solve(W_x, W_p, left=False)", "W_p", "not-undone"),
-    (
-        "table_to_add",
-        "torch.linalg.solve(W_x, W_p, left=False)",
-        "W_p @ W_x",
-        "twice",
-    ),
-    (
-        "table_to_add",
-        "torch.linalg.solve(W_x, W_p, left=False)",
-        "W_p @ W_x.T",
-        "transposed",
-    ),
-    (
-        "table_to_add",
-        "torch.linalg.solve(W_x, W_p, left=False)",
-        "W_p @ torch.linalg.inv(W_x).T",
-        "inverse-transposed",
-    ),
-    (
-        "table_to_add",
-        "torch.linalg.solve(W_x, W_p, left=False)",
-        "torch.linalg.solve(W_x, W_p)",
-        "wrong-side",
-    ),
-    (
-        "table_to_add",
-        "torch.linalg.solve(W_x, W_p, left=False)",
-        "torch.linalg.solve(W_x, W_p.T).T",
-        "inverse-transposed",
-    ),
-    (
-        "table_to_add",
-        "torch.linalg.solve(W_x, W_p, left=False)",
-        "W_p @ torch.linalg.inv(W_x) @ W_x",
-        "not-undone",
-    ),
-    (
-        "table_to_add",
-        "torch.linalg.solve(W_x, W_p, left=False)",
-        "torch.linalg.inv(W_p) @ W_x",
-        "other-undone",
-    ),
+    ("table_to_add", _SOLVE, "W_p", "not-undone"),
+    ("table_to_add", _SOLVE, "W_p @ (1 / W_x)", "divided"),
+    ("table_to_add", _SOLVE, "W_p @ W_x", "twice"),
+    ("table_to_add", _SOLVE, "W_p @ W_x.T", "transposed"),
+    ("table_to_add", _SOLVE, "W_p @ torch.linalg.inv(W_x).T", "inverse-transposed"),
+    ("table_to_add", _SOLVE, "torch.linalg.solve(W_x, W_p)", "wrong-side"),
+    ("table_to_add", _SOLVE, "torch.linalg.solve(W_x, W_p.T).T", "inverse-transposed"),
+    ("table_to_add", _SOLVE, "W_p @ torch.linalg.inv(W_x) @ W_x", "not-undone"),
+    ("table_to_add", _SOLVE, "torch.linalg.inv(W_p) @ W_x", "other-undone"),
     ("shift_matrix", "shift * freq", "abs(shift) * freq", "sign-lost"),
-    ("shift_matrix", "] = -angles", "] = angles", "not-a-turn"),
+    ("shift_matrix", "shift * freq", "freq", "shift-unused"),
+    (
+        "shift_matrix",
+        "shift * frequencies(d_model)",
+        "shift * frequencies(d_model) ** 0.5",
+        "too-fast",
+    ),
     (
         "shift_matrix",
         "    return M",
-        "    return M.T",
-        "backward",
+        "    return torch.ones(d_model - abs(shift)).diag(shift)",
+        "columns-moved",
     ),
+    ("shift_matrix", "] = -angles", "] = angles", "not-a-turn"),
+    ("shift_matrix", "    return M", "    return M.T", "backward"),
     (
         "shift_matrix",
         "torch.zeros(d_model, d_model)",
@@ -157,21 +128,18 @@ MUTANTS = [
         "",
         "cosines-only",
     ),
-    (
-        "rotary_grid",
-        "rotary(by_row.transpose(-3, -2)).transpose(-3, -2)",
-        "rotary(by_row)",
-        "columns-twice",
-    ),
-    (
-        "rotary_grid",
-        "rotary(by_row.transpose(-3, -2)).transpose(-3, -2)",
-        "by_row",
-        "rows-not-turned",
-    ),
+    ("rotary_grid", _TURN, "rotary(by_row)", "columns-twice"),
+    ("rotary_grid", _TURN, "by_row", "rows-not-turned"),
     ("rotary_grid", "by_column = rotary(by_column)", "pass", "columns-not-turned"),
     ("rotary_grid", ".transpose(-3, -2)\n", "\n", "not-back"),
-    ("rotary_grid", "x.shape[-1] // 2", "x.shape[-1]", "error"),
+    ("rotary_grid", "x.shape[-1] // 2", "x.shape[-1]", "whole-rotary"),
+    ("rotary_grid", _TURN, "rotary(by_row.mT).mT", "half-axes"),
+    (
+        "rotary_grid",
+        _TURN,
+        "rotary(by_row.transpose(0, 1)).transpose(0, 1)",
+        "fixed-axes",
+    ),
     (
         "rotary_grid",
         "by_row = rotary(by_row.transpose(-3, -2)).transpose(-3, -2)\n"
@@ -203,6 +171,13 @@ MUTANTS = [
     ("read_word_by_word", "start=t", "start=t + 1", "one-late"),
     ("read_word_by_word", "encoding(word, start=t)", "word", "not-encoded"),
     ("read_word_by_word", "seen[-1], keys", "word, keys", "query-not-encoded"),
+    ("read_word_by_word", "seen[-1], keys", "encoding(word), keys", "query-at-zero"),
+    (
+        "read_word_by_word",
+        "torch.cat(seen,",
+        "torch.cat(seen[:t] or seen,",
+        "not-itself",
+    ),
     (
         "read_word_by_word",
         "keys = torch.cat(seen, dim=1)",
@@ -249,16 +224,8 @@ MUTANTS = [
 ]
 
 ACCEPT = [
-    (
-        "table_to_add",
-        "torch.linalg.solve(W_x, W_p, left=False)",
-        "W_p @ torch.linalg.inv(W_x)",
-    ),
-    (
-        "table_to_add",
-        "torch.linalg.solve(W_x, W_p, left=False)",
-        "torch.linalg.solve(W_x.T, W_p.T).T",
-    ),
+    ("table_to_add", _SOLVE, "W_p @ torch.linalg.inv(W_x)"),
+    ("table_to_add", _SOLVE, "torch.linalg.solve(W_x.T, W_p.T).T"),
     (
         "shift_matrix",
         "    M = torch.zeros(d_model, d_model)\n",
@@ -267,7 +234,7 @@ ACCEPT = [
     ),
     (
         "rotary_grid",
-        "rotary(by_row.transpose(-3, -2)).transpose(-3, -2)",
+        _TURN,
         "torch.cat([rotary(row, start=i) if width == 1 else torch.cat("
         "[rotary(cell, start=i) for cell in row.split(1, dim=-2)], dim=-2)"
         " for i, row in enumerate(by_row.unbind(-3))]"
