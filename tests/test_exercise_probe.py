@@ -51,8 +51,8 @@ def test_a_tensor_that_differs_is_described(answer, code, words):
 
 
 def test_numbers_that_differ_never_look_alike():
-    result = judge(lambda: torch.tensor([2e-5]), oracle=lambda: torch.zeros(1))
-    assert result.message.endswith("at index 0: yours is 2e-05, expected 0.")
+    result = judge(lambda: torch.tensor([-2e-5]), oracle=lambda: torch.zeros(1))
+    assert result.message.endswith("at index 0: yours is -2e-05, expected 0.")
 
 
 def test_a_boolean_that_differs_is_called_true_or_false():
