@@ -6,9 +6,11 @@ The definitions here are slow loops; this module does not know the vectorized on
 import torch
 from torch import nn
 
-from .chapter_10_mistakes import BLOCK, COUNT, LEAK
+from .chapter_10_count_mistakes import COUNT
+from .chapter_10_mistakes import BLOCK, LEAK
 from .chapter_10_norms import averages, norm, watched
 from .exercise import Exercise
+from .expecting import expect_count
 
 __all__ = ["averages", "block", "counting", "leaking", "norm"]
 
@@ -47,11 +49,26 @@ def _finds(layer):
 
     def step(probe):
         found = probe(layer, torch.randn(4, 3, 5))
+        right = torch.as_tensor(probe.oracle()).detach()
+        message = (
+            "Return how large the largest difference is, not whether there is one."
+        )
+        probe.require(not _is_truth(found), "yes-or-no", message)
+        message = (
+            "You find nothing, though what this layer does to a sentence depends on "
+            "the others. Compare with what it does to it alone: `x[i : i + 1]`."
+        )
+        missed = probe.close(found, 0.0) and not probe.close(right, 0.0)
+        probe.require(not missed, "not-found", message)
         if isinstance(found, (float, int)):
             found = torch.tensor(float(found))
-        probe.same(torch.as_tensor(probe.oracle()).detach(), output=found)
+        probe.same(right, output=found)
 
     return step
+
+
+def _is_truth(found):
+    return isinstance(found, bool) or getattr(found, "dtype", None) == torch.bool
 
 
 def _among_tokens(x):
@@ -72,7 +89,7 @@ def _pushed(sign):
 
     def layer(x):
         others, columns = len(x) - 1, torch.arange(1.0, x.shape[-1] + 1)
-        return 3 * x + others * pushes[: len(x), None, None] * columns
+        return _among_tokens(x) + others * pushes[: len(x), None, None] * columns
 
     return layer
 
@@ -176,6 +193,9 @@ for code, message, answer in COUNT:
     counting.misconception(code, message)(answer)
 
 
+NAMES = "d_model", "d_ff"
+
+
 @counting.step("a formula, with no block built")
 def _(probe):
     with watched(nn.Module, "__init__") as calls:
@@ -186,7 +206,7 @@ def _(probe):
         "You build layers and count. Count before you build: a formula of d_model and "
         "d_ff needs none.",
     )
-    probe.same()
+    expect_count(probe, NAMES, 6, 32)
 
 
 for _label, *_sizes in [
@@ -196,5 +216,4 @@ for _label, *_sizes in [
 
     @counting.step(_label)
     def _(probe, sizes=tuple(_sizes)):
-        probe(*sizes)
-        probe.same()
+        expect_count(probe, NAMES, *sizes)

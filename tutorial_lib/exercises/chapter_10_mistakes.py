@@ -48,6 +48,14 @@ LEAK = [
         ),
     ),
     (
+        "every-pair",
+        "You compare a sentence read alone with all sentences of the batch: "
+        "broadcasting does that. Its own row of the output is `[i : i + 1]`.",
+        lambda layer, x: max(
+            (layer(x) - layer(x[i : i + 1])).abs().max() for i in range(len(x))
+        ),
+    ),
+    (
         "no-batch-axis",
         "`x[i]` is (token, d_model), and the layer takes its tokens for sentences. "
         "Alone a sentence is a batch of one: `x[i : i + 1]`.",
@@ -157,6 +165,14 @@ def _side_by_side(x, attention, feed_forward, norms, *, norm_first):
     return norms[1](x + feed_forward(y))
 
 
+def _old_stream(x, attention, feed_forward, norms, *, norm_first):
+    if norm_first:
+        y = norms[0](x)
+        return x + feed_forward(norms[1](x + attention(y, y, y)))
+    y = norms[0](x + attention(x, x, x))
+    return norms[1](x + feed_forward(y))
+
+
 BLOCK = [
     (
         "inverted",
@@ -227,65 +243,15 @@ BLOCK = [
         _network_first,
     ),
     (
+        "old-stream",
+        "Your second sum starts from the tokens that came in, so that what attention "
+        "added is lost. It starts from the sum that attention made.",
+        _old_stream,
+    ),
+    (
         "side-by-side",
         "Your network does not take up the stream that attention has added to: the "
         "second half begins where the first one ended.",
         _side_by_side,
-    ),
-]
-
-COUNT = [
-    (
-        "weights-only",
-        "You counted the matrices. Biases and norms learn, too.",
-        lambda d, f: 4 * d * d + 2 * d * f,
-    ),
-    (
-        "no-biases",
-        "You left out the biases: attention has four of d_model numbers, the network "
-        "one of d_ff and one of d_model.",
-        lambda d, f: 4 * d * d + 2 * d * f + 4 * d,
-    ),
-    (
-        "no-norms",
-        "4 · d_model numbers are missing: those of the two norms, each with a gamma "
-        "and a beta, or the biases of the four layers of attention.",
-        lambda d, f: 4 * d * d + 2 * d * f + 5 * d + f,
-    ),
-    (
-        "half-of-the-norms",
-        "There are two norms, and each has a gamma and a beta: 4 · d_model in all.",
-        lambda d, f: 4 * d * d + 2 * d * f + 7 * d + f,
-    ),
-    (
-        "no-W_O",
-        "Attention has a fourth matrix, W_O, with its bias.",
-        lambda d, f: 3 * d * d + 2 * d * f + 8 * d + f,
-    ),
-    (
-        "one-matrix",
-        "The network has two matrices, one up to d_ff and one back.",
-        lambda d, f: 4 * d * d + d * f + 9 * d + f,
-    ),
-    (
-        "one-bias-for-attention",
-        "Each of attention's four layers, Q, K, V and O, has a bias of its own.",
-        lambda d, f: 4 * d * d + 2 * d * f + 6 * d + f,
-    ),
-    (
-        "no-inner-bias",
-        "The network's inner layer has a bias, too: d_ff numbers.",
-        lambda d, f: 4 * d * d + 2 * d * f + 9 * d,
-    ),
-    (
-        "no-outer-bias",
-        "The network's second layer has a bias, too: d_model numbers.",
-        lambda d, f: 4 * d * d + 2 * d * f + 8 * d + f,
-    ),
-    (
-        "twelve-squares",
-        "12 · d_model² holds where d_ff = 4 · d_model, and counts the matrices alone. "
-        "Write it with d_ff, and add biases and norms.",
-        lambda d, f: 12 * d * d,
     ),
 ]

@@ -161,6 +161,16 @@ NORM = [
         ),
     ),
     (
+        "raw-squares",
+        "Your variance squares x itself. It is the mean square of x - mean.",
+        lambda x, gamma, beta, epsilon=1e-5: (
+            (x - x.mean(dim=-1, keepdim=True))
+            / (x.square().mean(dim=-1, keepdim=True) + epsilon).sqrt()
+            * gamma
+            + beta
+        ),
+    ),
+    (
         "fixed-epsilon",
         "You wrote 1e-5 where `epsilon` is asked for: whoever calls with another one "
         "gets the same answer.",

@@ -85,6 +85,16 @@ _PRE = """\
         x = x + attention(y, y, y)
         return x + feed_forward(second(x))
 """
+
+
+def _pre(change, result, code):
+    """Return a mutant whose pre-norm is these two lines."""
+    lines = f"        x = {change}\n        return {result}\n"
+    return "run_block", _PRE, lines, code
+
+
+_COUNT = "return attention + network + norms"
+_POST = "first(x + attention(x, x, x))\n    return second(x + feed_forward(x))"
 MUTANTS = [
     ("normalize_layer", "correction=0, ", "", "unbiased"),
     ("normalize_layer", _ROOT, "(variance.sqrt() + epsilon)", "epsilon-outside"),
@@ -98,6 +108,12 @@ MUTANTS = [
         "(x - mean) / (variance + epsilon)",
         "x / (x.square().mean(dim=-1, keepdim=True) + epsilon)",
         "not-centered",
+    ),
+    (
+        "normalize_layer",
+        "x.var(dim=-1, correction=0,",
+        "x.square().mean(dim=-1,",
+        "raw-squares",
     ),
     ("normalize_layer", " * gamma", "", "no-gamma"),
     ("normalize_layer", " + beta", "", "no-beta"),
@@ -128,19 +144,9 @@ MUTANTS = [
         "ready-made",
     ),
     ("leak", ".abs()", "", "signed"),
-    (
-        "leak",
-        "(layer(x) - alone).abs()",
-        "(alone - layer(x))",
-        "signed",
-    ),
+    ("leak", "(layer(x) - alone).abs()", "(alone - layer(x))", "signed"),
     ("leak", ".max()", ".mean()", "mean"),
-    (
-        "leak",
-        "(layer(x) - alone)",
-        "(layer(x) - alone)[0]",
-        "first-only",
-    ),
+    ("leak", "(layer(x) - alone)", "(layer(x) - alone)[0]", "first-only"),
     ("leak", "(layer(x) - alone)", "(layer(x) - alone)[-1]", "last-only"),
     ("leak", "x[i : i + 1]", "x[: i + 1]", "error"),
     (
@@ -167,48 +173,44 @@ MUTANTS = [
     ("leak", _ALONE, "x", "in-and-out"),
     ("leak", _ALONE, "layer(x)[:1]", "between-sentences"),
     ("leak", ".max()", "", "type"),
+    ("leak", ".abs().max()", ".abs().max() > 0", "yes-or-no"),
+    (
+        "leak",
+        "(layer(x) - alone)",
+        "max((layer(x) - part).abs().max() for part in alone.split(1))",
+        "every-pair",
+    ),
+    (
+        "leak",
+        "(layer(x) - alone)",
+        "(layer(x) - layer(torch.cat((x[:1], x[1:] + 1))))[0]",
+        "not-found",
+    ),
     ("run_block", "if norm_first", "if not norm_first", "inverted"),
     ("run_block", "if norm_first", "if True", "inverted"),
     ("run_block", "if norm_first", "if False", "inverted"),
-    (
-        "run_block",
-        _PRE,
-        "        x = attention(y, y, y)\n        return feed_forward(second(x))\n",
-        "replaced",
-    ),
-    (
-        "run_block",
-        _PRE,
-        "        x = y + attention(y, y, y)\n"
-        "        return second(x) + feed_forward(second(x))\n",
+    _pre("attention(y, y, y)", "feed_forward(second(x))", "replaced"),
+    _pre(
+        "y + attention(y, y, y)",
+        "second(x) + feed_forward(second(x))",
         "normalized-stream",
     ),
     (
         "run_block",
-        "first(x + attention(x, x, x))\n    return second(x + feed_forward(x))",
+        _POST,
         "x + first(attention(x, x, x))\n    return x + second(feed_forward(x))",
         "change-normalized",
     ),
     ("run_block", "attention(y, y, y)", "attention(y, x, x)", "queries-only"),
     ("run_block", "first, second = norms", "first = second = norms[0]", "one-norm"),
     ("run_block", "first, second = norms", "second, first = norms", "norms-exchanged"),
-    (
-        "run_block",
-        _PRE,
-        "        x = x + attention(x, x, x)\n        return x + feed_forward(x)\n",
-        "no-norm-before",
+    _pre("x + attention(x, x, x)", "x + feed_forward(x)", "no-norm-before"),
+    _pre(
+        "x + attention(y, y, y)", "second(x + feed_forward(second(x)))", "norm-too-many"
     ),
     (
         "run_block",
-        _PRE,
-        _PRE.replace(
-            "x + feed_forward(second(x))", "second(x + feed_forward(second(x)))"
-        ),
-        "norm-too-many",
-    ),
-    (
-        "run_block",
-        "first(x + attention(x, x, x))\n    return second(x + feed_forward(x))",
+        _POST,
         "x + attention(x, x, x)\n    return x + feed_forward(x)",
         "no-norm-after",
     ),
@@ -228,21 +230,17 @@ MUTANTS = [
         "    if norm_first:\n",
         "network-first",
     ),
-    (
-        "run_block",
-        _PRE,
-        "        return x + attention(y, y, y) + feed_forward(second(x))\n",
-        "side-by-side",
-    ),
+    _pre("x + attention(y, y, y) + feed_forward(second(x))", "x", "side-by-side"),
+    _pre("x + feed_forward(second(x + attention(y, y, y)))", "x", "old-stream"),
     (
         "block_parameters",
-        "return attention + network + norms",
+        _COUNT,
         "return 4 * d_model**2 + 2 * d_model * d_ff",
         "weights-only",
     ),
     (
         "block_parameters",
-        "return attention + network + norms",
+        _COUNT,
         "return 4 * d_model**2 + 2 * d_model * d_ff + norms",
         "no-biases",
     ),
@@ -256,18 +254,21 @@ MUTANTS = [
     ),
     ("block_parameters", "2 * d_model * d_ff", "d_model * d_ff", "one-matrix"),
     ("block_parameters", "4 * d_model**2 + 4 * d_model", "4 * d_model**2", "no-norms"),
+    (
+        "block_parameters",
+        "2 * d_model * d_ff + d_ff + d_model",
+        "d_model * d_ff + d_ff",
+        "one-matrix",
+    ),
+    ("block_parameters", "+ d_ff + d_model", "", "no-network-biases"),
+    ("block_parameters", "+ d_ff + d_model", "+ 2 * d_ff", "two-inner-biases"),
     ("block_parameters", "+ 4 * d_model", "+ d_model", "one-bias-for-attention"),
     ("block_parameters", " + d_ff", "", "no-inner-bias"),
     ("block_parameters", "+ d_ff + d_model", "+ d_ff", "no-outer-bias"),
+    ("block_parameters", _COUNT, "return 12 * d_model**2", "twelve-squares"),
     (
         "block_parameters",
-        "return attention + network + norms",
-        "return 12 * d_model**2",
-        "twelve-squares",
-    ),
-    (
-        "block_parameters",
-        "return attention + network + norms",
+        _COUNT,
         "layer = torch.nn.TransformerEncoderLayer(d_model, 1, d_ff)\n"
         "    return sum(weight.numel() for weight in layer.parameters())",
         "built",
