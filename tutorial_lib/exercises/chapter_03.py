@@ -206,9 +206,9 @@ for code, message, answer in ADDITIVE:
     additive.misconception(code, message)(answer)
 
 
-def network(d_hidden=8):
+def network(query=6, d_hidden=8):
     """Return queries, keys, W_Q, W_K and v of sizes that all differ."""
-    sizes = [(2, 6, 3), (2, 5, 4), (3, d_hidden), (4, d_hidden), (d_hidden,)]
+    sizes = [(2, query, 3), (2, 5, 4), (3, d_hidden), (4, d_hidden), (d_hidden,)]
     return [torch.randn(size) for size in sizes]
 
 
@@ -221,8 +221,8 @@ def _(probe):
 @additive.step("never holds (batch, query, key, d_hidden) numbers")
 def _(probe):
     with Watch() as seen:
-        probe(*network(d_hidden=32))
-    everything, limit = 2 * 6 * 5 * 32, 2 * 6 * 32
+        probe(*network(query=12, d_hidden=32))
+    everything, limit = 2 * 12 * 5 * 32, 2 * 12 * 32
     probe.require(
         seen.largest <= limit,
         "memory",
@@ -231,6 +231,11 @@ def _(probe):
         "the size of the projected queries. Loop over the queries or over the keys; a "
         "loop over the batch is not enough.",
     )
+    message = (
+        f"No tensor is too large, but together they hold {seen.held} numbers at one "
+        "time. Keep scores only: multiply by v inside the loop."
+    )
+    probe.require(seen.held < everything, "kept", message)
 
 
 tests = Exercise(

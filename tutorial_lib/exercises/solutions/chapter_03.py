@@ -181,6 +181,12 @@ MUTANTS = [
         "v-first",
     ),
     ("frugal_additive_scores", "dim=1)", "dim=1).softmax(dim=-1)", "weights"),
+    (
+        "frugal_additive_scores",
+        "torch.stack(rows, dim=1)",
+        "torch.stack([h @ v for h in [(q + K).tanh() for q in Q.split(1, 1)]], dim=1)",
+        "kept",
+    ),
     ("frugal_additive_scores", "dim=1", "dim=2", "shape"),
     ("frugal_additive_scores", " @ v for", ".sum(-1) for", "value"),
     (
@@ -268,6 +274,11 @@ ACCEPT = [
         "    torch.set_grad_enabled(False)\n    Q, K = ",
     ),
     ("frugal_additive_scores", "dim=1)", "dim=1).detach()"),
+    (
+        "frugal_additive_scores",
+        "torch.stack(rows, dim=1)",
+        "torch.vmap(lambda q: (q[:, None] + K).tanh() @ v, 1, 1, chunk_size=1)(Q)",
+    ),
     (
         "finds_bug",
         "torch.allclose(outputs, expected, atol=1e-4)",
