@@ -11,8 +11,9 @@ from tutorial_lib.position import SinusoidalEncoding
 from tutorial_lib.transformer import Decoder, Encoder, Transformer
 
 from .chapter_11_decoder_mistakes import COUNTS, DECODERS
-from .chapter_11_mistakes import LOSSES, MASKS
+from .chapter_11_mistakes import LOSSES, MASK_ERRORS, MASKS
 from .exercise import Exercise, Wrong
+from .expecting import call_advising, expect_count
 
 __all__ = ["counting", "masking", "mending", "smoothing"]
 
@@ -49,7 +50,7 @@ for code, message, answer in MASKS:
 
 
 def _expect_mask(probe, words, padding):
-    mask = probe(words, padding)
+    mask = call_advising(probe, (words, padding), MASK_ERRORS)
     if torch.is_tensor(mask) and mask.dtype != torch.bool:
         kind = str(mask.dtype).removeprefix("torch.")
         sentence = f"A mask is boolean, True = may look; yours is {kind}."
@@ -102,6 +103,12 @@ for code, message, answer in LOSSES:
 @smoothing.step("every word has its loss")
 def _(probe):
     losses = probe(2 * torch.randn(4, 6), torch.tensor([1, 0, 5, 1]), 0.1)
+    message = (
+        "Your losses are (token, token), every word with every target: `log_p[:, "
+        "targets]` makes such pairs, and so does (token, 1) with (token,). Take from "
+        "each row the number of its own target, as (token,)."
+    )
+    probe.require(getattr(losses, "shape", None) != (4, 4), "pairs", message)
     probe.shape(losses, token=4)
     probe.same()
 
@@ -243,28 +250,19 @@ for code, message, answer in COUNTS:
     counting.misconception(code, message)(answer)
 
 
-SIZES = "source_vocab", "target_vocab", "d_model", "d_ff", "blocks"
-
-
-def _expect_count(probe, *sizes):
-    try:
-        probe(*sizes)
-        probe.same()
-    except Wrong as wrong:
-        named = ", ".join(f"{n}={s}" for n, s in zip(SIZES, sizes, strict=True))
-        raise Wrong(wrong.code, f"{wrong.message} (Called with {named}.)") from None
+NAMES = "source_vocab", "target_vocab", "d_model", "d_ff", "blocks"
 
 
 @counting.step("one block of each kind")
 def _(probe):
-    _expect_count(probe, 7, 11, 8, 21, 1)
+    expect_count(probe, NAMES, 7, 11, 8, 21, 1)
 
 
 @counting.step("several blocks")
 def _(probe):
-    _expect_count(probe, 103, 172, 64, 128, 2)
+    expect_count(probe, NAMES, 103, 172, 64, 128, 2)
 
 
 @counting.step("the sizes of the paper")
 def _(probe):
-    _expect_count(probe, 37_000, 37_000, 512, 2048, 6)
+    expect_count(probe, NAMES, 37_000, 37_000, 512, 2048, 6)

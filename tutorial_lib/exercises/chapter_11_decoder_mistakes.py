@@ -14,6 +14,7 @@ def _decoder(
     rows="last",
     masked=lambda written: True,
     keep=True,
+    return_all=True,
 ):
     """Return a function that makes a mistaken class of the right one."""
 
@@ -25,7 +26,8 @@ def _decoder(
         mask = causal_mask(keys.shape[1])
         mask = mask[: words.shape[1]] if rows == "first" else mask[-words.shape[1] :]
         mask = mask if masked(written) else None
-        return self.vocab(x + self.attention(x, keys, keys, mask)), tokens
+        logits = self.vocab(x + self.attention(x, keys, keys, mask))
+        return logits, tokens if return_all else x
 
     return _mistaken(forward)
 
@@ -105,6 +107,12 @@ DECODERS = [
         "`before` and their own.",
         _decoder(keep=False),
     ),
+    (
+        "new-only",
+        "You return the new tokens alone. Return those in `before` as well, in front: "
+        "the next call gets what this one returns.",
+        _decoder(return_all=False),
+    ),
 ]
 
 
@@ -142,6 +150,17 @@ COUNTS = [
         "one-attention",
         "A decoder block has two attentions: one looks back, one looks across.",
         _count(attentions=(1, 1)),
+    ),
+    (
+        "like-the-encoder",
+        "You count a decoder block like one of the encoder. It has a second attention, "
+        "which looks across, and a third norm.",
+        _count(attentions=(1, 1), norms=(2, 2)),
+    ),
+    (
+        "weights-only",
+        "You counted the matrices. Biases and norms learn, too.",
+        _count(attention_bias=0, network_bias=0, norms=(0, 0), output_bias=0),
     ),
     (
         "no-output-map",

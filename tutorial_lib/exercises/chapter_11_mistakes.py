@@ -49,10 +49,22 @@ MASKS = [
         lambda words, padding: _causal(words).clone(),
     ),
     (
+        "no-padding",
+        "The future is hidden, but the padding is not: look at `padding`. It differs "
+        "from sentence to sentence, so that each needs a mask: (batch, query, key).",
+        lambda words, padding: causal_mask(words.shape[1]),
+    ),
+    (
         "no-causal",
         "The padding is hidden, but the future is not: a word may look at itself and "
         "at those before it.",
         lambda words, padding: _spoken(words, padding).expand(_causal(words).shape),
+    ),
+    (
+        "no-causal",
+        "The padding is hidden, but the future is not. It differs from query to "
+        "query, so that each needs a row: (batch, query, key).",
+        lambda words, padding: _spoken(words, padding),
     ),
     (
         "or",
@@ -65,6 +77,15 @@ MASKS = [
         "A word cannot look at itself in your mask, so the first one sees nothing: "
         "keep the diagonal.",
         lambda words, padding: _causal(words).tril(-1) & _spoken(words, padding),
+    ),
+    (
+        "padding-sees-itself",
+        "A word of padding may look at itself in your mask. It is a key like others: "
+        "nobody may look at it. Rows that see nothing do no harm here.",
+        lambda words, padding: (
+            (_causal(words) & _spoken(words, padding))
+            | torch.eye(words.shape[1], dtype=torch.bool)
+        ),
     ),
     (
         "future-only",
@@ -86,6 +107,15 @@ MASKS = [
             _causal(words) & _spoken(words, padding) & _spoken(words, padding).mT
         ),
     ),
+]
+
+MASK_ERRORS = [  # part of what Python says, code, message
+    (
+        "must match the size of tensor",
+        "no-query-axis",
+        "`words != padding` is (batch, key) and the causal mask (query, key): without "
+        "an axis for the queries the first meets them with its sentences.",
+    )
 ]
 
 
@@ -122,6 +152,18 @@ def _among_others(logits, targets, smoothing):
     return (1 - smoothing) * true + smoothing * spread
 
 
+def _truth_left_out(logits, targets, smoothing):
+    log_p = logits.log_softmax(dim=-1)
+    true = _loss(log_p, targets)
+    others = -log_p.sum(dim=-1) - true
+    return (1 - smoothing) * true + smoothing / logits.shape[-1] * others
+
+
+def _smoothed_prediction(logits, targets, smoothing):
+    true = logits.softmax(dim=-1).gather(1, targets[:, None]).squeeze(1)
+    return -((1 - smoothing) * true + smoothing / logits.shape[-1]).log()
+
+
 LOSSES = [
     (
         "not-smoothed",
@@ -133,6 +175,24 @@ LOSSES = [
         "You share the smoothing out among the words other than the truth. Here it "
         "goes to ALL words, the true one included: smoothing / vocab each.",
         _among_others,
+    ),
+    (
+        "truth-left-out",
+        "Your shares sum to less than 1: of what is spread, ε / vocab belongs to the "
+        "true word, too.",
+        _truth_left_out,
+    ),
+    (
+        "one-term",
+        "That is the term of the true word. The other words have their shares, too, "
+        "and each costs the negative of its log-probability.",
+        _weighed(lambda s, vocab: 1 - s, lambda s, vocab: 0),
+    ),
+    (
+        "smoothed-prediction",
+        "You smooth what the model predicts, and take the logarithm afterwards. It is "
+        "the target that is smoothed: a weighted sum of log-probabilities.",
+        _smoothed_prediction,
     ),
     (
         "truth-keeps-all",
