@@ -6,8 +6,9 @@ The definitions here are slow loops; this module does not know the vectorised on
 import torch
 
 from .chapter_14_mistakes import COUNT, PATCHES, SIZES
-from .chapter_14_stretch_mistakes import STRETCH
+from .chapter_14_stretch_mistakes import STRETCH, STRETCH_ERRORS
 from .exercise import Exercise
+from .expecting import call_advising, expect_count
 
 __all__ = ["counting", "cutting", "sizes", "stretching"]
 
@@ -129,6 +130,8 @@ for code, message, answer in COUNT:
     counting.misconception(code, message)(answer)
 
 
+NAMES = "image_size", "patch_size", "classes", "d_model", "blocks", "d_ff"
+
 for _label, _channels, *_sizes in [
     ("the model of this chapter", 1, 8, 2, 10, 32, 2, 64),
     ("three channels, and four times the patches", 3, 24, 3, 5, 6, 3, 16),
@@ -137,8 +140,7 @@ for _label, _channels, *_sizes in [
 
     @counting.step(_label)
     def _(probe, sizes=tuple(_sizes), channels=_channels):
-        probe(*sizes, channels=channels)
-        probe.same()
+        expect_count(probe, NAMES, *sizes, channels=channels)
 
 
 stretching = Exercise(
@@ -197,7 +199,8 @@ for _label, _before, _side in [
 
     @stretching.step(_label)
     def _(probe, before=_before, side=_side):
-        stretched = probe(torch.randn(1 + before**2, 6), side)
+        table = torch.randn(1 + before**2, 6)
+        stretched = call_advising(probe, (table, side), STRETCH_ERRORS)
         probe.shape(stretched, token=1 + side**2, d_model=6)
         probe.same()
 
@@ -212,4 +215,9 @@ def _(probe):
 def _(probe):
     table = torch.randn(5, 4, requires_grad=True)
     probe(table, 3)
-    probe.gradients(table)
+    [slopes] = probe.gradients(table)
+    message = (
+        "No gradient reaches the patches' rows: a `.detach()` or `torch.no_grad()` "
+        "cuts the graph, so that they could not be trained further."
+    )
+    probe.require(slopes[1:].any(), "no-gradient", message)

@@ -37,6 +37,11 @@ SIZES = [
         sizes_of(768, 577, 576**2, 0),
     ),
     (
+        "one-query",
+        "577 are the scores of one query. Each of the 577 tokens asks.",
+        sizes_of(768, 577, 577, 0),
+    ),
+    (
         "one-channel",
         "A pixel of a color photograph has three numbers.",
         sizes_of(256, 577, 577**2, 0),
@@ -95,6 +100,13 @@ def _in_columns(images, patch_size):
     return F.unfold(images, patch_size, stride=patch_size)
 
 
+def _sides_swapped(images, patch_size):
+    batch, channels, width, height = images.shape
+    rows, columns = height // patch_size, width // patch_size
+    x = images.reshape(batch, channels, rows, patch_size, columns, patch_size)
+    return x.permute(0, 2, 4, 1, 3, 5).flatten(3).flatten(1, 2)
+
+
 PATCHES = [
     (
         "reshaped",
@@ -133,6 +145,12 @@ PATCHES = [
         "grid-kept",
         "Rows and columns of patches are still two axes. Join them: (row column).",
         _rearranged("row column (channel height width)"),
+    ),
+    (
+        "sides-swapped",
+        "You take the height for the width. The axes are (batch, channel, height, "
+        "width).",
+        _sides_swapped,
     ),
     (
         "overlapping",
@@ -227,6 +245,18 @@ COUNT = [
         "one-channel",
         "A patch goes through all channels: patch_size² numbers in each.",
         _one_channel,
+    ),
+    (
+        "head-of-all-tokens",
+        "Your head reads all tokens. It reads the class token alone.",
+        _count(lambda d, patches, classes: -patches * d * classes),
+    ),
+    (
+        "matrices-only",
+        "You counted matrices, and positions of patches. Biases are missing, those of "
+        "the patches and of the head, and with them the class token, its position, "
+        "and the last norm.",
+        _count(lambda d, _, classes: 5 * d + classes),
     ),
     (
         "no-head",

@@ -114,3 +114,30 @@ STRETCH = [
         _stretch(mode="nearest", align_corners=None),
     ),
 ]
+
+_FOUR_AXES = (
+    "`F.interpolate` wants four axes, (1, d_model, row, column), and stretches the "
+    "last two."
+)
+STRETCH_ERRORS = [  # part of what Python says, code, message
+    (
+        "invalid for input of size",
+        "class-token-in-square",
+        "Your reshape does not come out even. The first row, the class token's, is no "
+        "place in the square: set it aside before.",
+    ),
+    ("number of spatial dimensions", "no-batch", _FOUR_AXES),
+    ("supported (got 3D)", "no-batch", _FOUR_AXES),
+    (
+        "except in dimension",
+        "d_model-stretched",
+        "`F.interpolate` stretches the last two axes: rows and columns must stand "
+        "there, and d_model in front of them.",
+    ),
+    (
+        "same number of dimensions",
+        "row-lost",
+        "`table[0]` is a vector, and the rest is a table. With `table[:1]` the class "
+        "token's row stays a row.",
+    ),
+]

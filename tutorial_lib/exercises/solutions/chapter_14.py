@@ -55,7 +55,9 @@ WRONG_ANSWERS = [
     ("14.1", _sizes(768, 577, 331_776, 0), "scores-of-patches"),
     ("14.1", _sizes(768, 25, 625, 0), "one-row"),
     ("14.1", _sizes(768, 24, 576, 0), "one-row"),
-    ("14.1", _sizes(768, 577, 577, 0), "value"),
+    ("14.1", _sizes(768, 577, 577, 0), "one-query"),
+    ("14.1", _sizes(256, 576, 331_776, 0), "no-class-token"),
+    ("14.1", _sizes(768, 577, 577 * 576, 0), "value"),
 ]
 
 _ORDER = "permute(0, 2, 4, 1, 3, 5)"
@@ -114,6 +116,12 @@ MUTANTS = [
         "overlapping",
     ),
     (
+        "cut_patches",
+        "batch, channels, height, width = images",
+        "batch, channels, width, height = images",
+        "sides-swapped",
+    ),
+    (
         "vit_parameters",
         "embedding = (",
         "embedding = patches * (",
@@ -139,6 +147,18 @@ MUTANTS = [
     ),
     ("vit_parameters", "(channels * ", "(", "one-channel"),
     ("vit_parameters", " + head", "", "no-head"),
+    (
+        "vit_parameters",
+        _HEAD,
+        "((patches + 1) * d_model + 1) * classes",
+        "head-of-all-tokens",
+    ),
+    (
+        "vit_parameters",
+        _SUM,
+        "embedding + tokens + blocks * block + head - 3 * d_model - classes",
+        "matrices-only",
+    ),
     ("vit_parameters", _HEAD, "d_model * classes", "no-head-biases"),
     ("vit_parameters", "9 * d_model", "5 * d_model", "value"),
     (
@@ -175,7 +195,17 @@ MUTANTS = [
         "[torch.zeros_like(table[:1]),",
         "new-class-token",
     ),
+    ("stretch_positions", "table[1:].T", "table[1:].detach().T", "no-gradient"),
     ("stretch_positions", _BODY, _ONE_LINE, "line"),
+    (
+        "stretch_positions",
+        "table[1:].T.unflatten(1, (before, before))[None]",
+        "table.T.reshape(1, -1, before, before)",
+        "class-token-in-square",
+    ),
+    ("stretch_positions", "(before, before))[None]", "(before, before))", "no-batch"),
+    ("stretch_positions", "[None]", "[None].movedim(1, -1)", "d_model-stretched"),
+    ("stretch_positions", "[table[:1],", "[table[0],", "row-lost"),
     ("stretch_positions", "[None]", "[None].mT", "mirrored"),
     ("stretch_positions", "corners=True", "corners=False", "corners"),
     ("stretch_positions", "bicubic", "bilinear", "bilinear"),
