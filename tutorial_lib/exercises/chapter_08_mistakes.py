@@ -89,6 +89,17 @@ TERMS = [
         lambda context, W_O: W_O(context.transpose(1, 2).flatten(2)),
     ),
     (
+        "output-cut",
+        "You cut the finished output into columns. A head adds to all d_model of them: "
+        "cut what goes into W_O.",
+        lambda context, W_O: (
+            _terms(context, W_O.weight.T)
+            .sum(dim=1)
+            .unflatten(-1, (context.shape[1], -1))
+            .transpose(1, 2)
+        ),
+    ),
+    (
         "equal-shares",
         "You share the output equally among the heads. Each adds what W_O makes of its "
         "own numbers.",

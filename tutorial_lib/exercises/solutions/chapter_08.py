@@ -203,6 +203,12 @@ MUTANTS = [
     (
         "head_terms",
         "context @ rows",
+        "split_heads((context @ rows).sum(dim=1), heads)",
+        "output-cut",
+    ),
+    (
+        "head_terms",
+        "context @ rows",
         "W_O(context.transpose(1, 2).flatten(2))",
         "summed",
     ),
@@ -273,16 +279,8 @@ MUTANTS = [
 ]
 
 ACCEPT = [
-    (
-        "split_heads",
-        _SPLIT,
-        "x.unflatten(-1, (heads, -1)).transpose(1, 2)",
-    ),
-    (
-        "split_heads",
-        _SPLIT,
-        "x.reshape(*x.shape[:2], heads, -1).permute(0, 2, 1, 3)",
-    ),
+    ("split_heads", _SPLIT, "x.unflatten(-1, (heads, -1)).transpose(1, 2)"),
+    ("split_heads", _SPLIT, "x.reshape(*x.shape[:2], heads, -1).permute(0, 2, 1, 3)"),
     ("SeveralHeads", "-1e9", 'float("-inf")'),
     ("SeveralHeads", "mask.unsqueeze(1)", "mask[:, None]"),
     (
