@@ -232,3 +232,19 @@ def test_the_question_and_the_answer_wait_for_a_click(slides):
 
 def test_solutions_are_on_no_slide(slides):
     assert not any("SECRET" in slide["text"] for slide in slides)
+
+
+TALL = """async () => {
+  const figure = document.querySelector("[data-figure]");
+  const slide = figure.closest("section");
+  Reveal.slide(...Object.values(Reveal.getIndices(slide)));
+  figure.shadowRoot.innerHTML = '<div style="height: 900px"></div>';
+  await new Promise((done) => setTimeout(done, 200));
+  return slide.scrollHeight - slide.clientHeight;
+}"""
+
+
+def test_a_live_figure_that_is_too_high_is_shown_smaller(deck, page_at):
+    page = page_at(deck)
+    page.wait_for_function("() => window.Reveal?.isReady?.()")
+    assert page.evaluate(TALL) <= 1  # pixel
