@@ -37,8 +37,9 @@ def main(arguments=None):
             sys.exit(f"no notebook starts with {start}: look into notebooks/")
         print(f"{'seconds':26} install   first figure   total", flush=True)
         failed = [path.stem for path in notebooks if not try_notebook(host, path)]
-    if failed:
-        print(f"Not as in the book: {', '.join(failed)}")
+    print(
+        f"Not as in the book: {', '.join(failed)}" if failed else "All as in the book"
+    )
     return 1 if failed else 0
 
 
