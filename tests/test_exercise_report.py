@@ -390,6 +390,28 @@ def test_the_command_line_writes_the_table_in_order(tmp_path, monkeypatch, capsy
     assert [row["remarks"] for row in rows] == ["1.1 a 5.0", "1.1 b 5.0", "1.1 c 5.0"]
 
 
+def test_ctrl_c_ends_what_is_being_graded_and_keeps_what_was(tmp_path, monkeypatch):
+    program = """
+        import json, os, signal, sys, time
+        job = json.load(sys.stdin)
+        def say(**words):
+            print(json.dumps(words | {"secret": job["secret"]}), flush=True)
+        say(chapter=1, exercises=["1.1"])
+        if "first" not in job["path"]:
+            os.kill(os.getppid(), signal.SIGINT)
+            time.sleep(60)
+        say(number="1.1", status="passed", remark="")
+        """
+    monkeypatch.setattr(process, "PROGRAM", textwrap.dedent(program))
+    monkeypatch.setattr(report, "PROCESSES", 1)
+    for name in ("1-first", "2-second", "3-third"):
+        (tmp_path / f"{name}.ipynb").touch()
+    outcomes = report.grade_all(ROOT, [str(tmp_path)], seconds=90, gigabytes=1)
+    stopped = Outcome(problem="stopped by Ctrl-C")
+    passed = Outcome(1, {"1.1": ("passed", "")})
+    assert [*outcomes.values()] == [passed, stopped, stopped]
+
+
 def test_a_table_that_cannot_be_written_is_known_before_anything_is_graded(
     tmp_path, monkeypatch
 ):

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,6 +29,8 @@ sys.path[0] = sys.argv[1]
 from tutorial_lib.exercises.classroom.grader import main
 main()"""
 TO_START = 300  # seconds, for Python and torch
+STOPPED = "stopped by Ctrl-C"
+TO_STOP = 0.2  # seconds until Ctrl-C is noticed
 LONGEST_LINE = 100_000
 # Nothing else that is set where the report is made is a student's business.
 KEPT = {"LANG", "LD_LIBRARY_PATH", "PATH", "SYSTEMROOT", "TUTORIAL_DATA"}
@@ -45,17 +48,18 @@ class Outcome:
     problem: str = ""
 
 
-def grade(root, path, *, chapter=None, seconds, gigabytes):
+def grade(root, path, *, chapter=None, seconds, gigabytes, stop=None):
     """Return the Outcome of a submission to the book under ``root``.
 
     An exercise whose check takes longer than so many seconds, or ends the process, has
-    failed. Raises nothing because of what is in the file.
+    failed. Raises nothing because of what is in the file. ``stop`` is an event, by
+    which another thread says that nobody waits for this any more.
     """
-    outcome = Outcome()
+    outcome, stop = Outcome(), stop or threading.Event()
     job = {"root": str(Path(root).resolve()), "path": str(Path(path).resolve())}
     job |= {"chapter": chapter, "gigabytes": gigabytes}
-    while True:
-        with Grader(job | {"done": [*outcome.marks]}) as grader:
+    while not stop.is_set():
+        with Grader(job | {"done": [*outcome.marks]}, stop) as grader:
             opening = grader.next(TO_START)
             if "exercises" not in opening:
                 outcome.problem = opening.get("unusable") or grader.end
@@ -64,6 +68,7 @@ def grade(root, path, *, chapter=None, seconds, gigabytes):
             left = [n for n in opening["exercises"] if n not in outcome.marks]
             if all(_add(outcome, number, grader, seconds) for number in left):
                 return outcome
+    return Outcome(problem=STOPPED)
 
 
 def _add(outcome, number, grader, seconds):
@@ -84,8 +89,9 @@ class Grader:
     end: how it ended, in words.
     """
 
-    def __init__(self, job):
+    def __init__(self, job, stop):
         self.end, self.lines, self.secret = "", queue.Queue(), secrets.token_hex()
+        self.stop = stop
         self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         kept = {name: os.environ[name] for name in KEPT & os.environ.keys()}
         home = {"HOME": self.folder.name, "USERPROFILE": self.folder.name}
@@ -118,10 +124,10 @@ class Grader:
 
     def next(self, seconds):
         """Return what the process says next, or {} where it says nothing in time."""
-        try:
-            line = self.lines.get(timeout=seconds)
-        except queue.Empty:
-            self.end = f"took longer than {seconds:g} seconds"
+        line = self._line(time.monotonic() + seconds)
+        if line is None:
+            stopped = self.stop.is_set()
+            self.end = STOPPED if stopped else f"took longer than {seconds:g} seconds"
             return {}
         if not line:
             self.end = self._how_it_ended()
@@ -133,6 +139,13 @@ class Grader:
         self.end = "wrote into the report"
         mine = isinstance(said, dict) and said.get("secret") == self.secret
         return said if mine else {}
+
+    def _line(self, end):
+        """Return the next line, or None if there is none in time or on Ctrl-C."""
+        while not self.stop.is_set() and (left := end - time.monotonic()) > 0:
+            with contextlib.suppress(queue.Empty):
+                return self.lines.get(timeout=min(left, TO_STOP))
+        return None
 
     def _how_it_ended(self):
         try:

@@ -7,7 +7,8 @@ import csv
 import glob
 import io
 import os
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 from tutorial_lib.progress import progress_bar
@@ -45,11 +46,13 @@ def write_report(root, submissions, out, **rules):
 def grade_all(root, submissions, *, chapter="", seconds, gigabytes):
     """Return {student: Outcome} for files, folders and patterns of files.
 
-    Raises ValueError if there is no such file or no such chapter.
+    After Ctrl-C the rest are not graded, and their outcomes say so. Raises ValueError
+    if there is no such file or no such chapter.
     """
     paths = find_notebooks(submissions)
     rules = {"chapter": sheets(root, chapter)[0].chapter if chapter else None}
-    rules |= {"seconds": seconds, "gigabytes": gigabytes}
+    stop = threading.Event()
+    rules |= {"seconds": seconds, "gigabytes": gigabytes, "stop": stop}
     with (
         progress_bar(len(paths), unit="submission") as bar,
         ThreadPoolExecutor(PROCESSES) as pool,
@@ -62,10 +65,10 @@ def grade_all(root, submissions, *, chapter="", seconds, gigabytes):
 
         futures = [pool.submit(judge, path) for path in paths]
         try:
-            outcomes = [future.result() for future in futures]
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+            wait(futures)
+        except KeyboardInterrupt:
+            stop.set()
+        outcomes = [future.result() for future in futures]
     return dict(zip(students(paths), outcomes, strict=True))
 
 
