@@ -30,7 +30,16 @@ CELLS = {
     "silent": (
         f"{SOLUTIONS['example_softmax']}\nprint('no more')\n_ = check(example_softmax)"
     ),
+    "unreadable": f"{SOFTMAX}return (",
+    "checked after unreadable": "check(example_softmax)",
+    "checked again": "check(example_softmax)",
+    "answered": "width = 9",
+    "answered wrongly": "width = log(9)",
+    "checked after an error": 'check(width, "99.1")',
+    "an error elsewhere": "log(9)",
+    "checked after an error elsewhere": 'check(width, "99.1")',
 }
+STOPS = {"unreadable", "answered wrongly", "an error elsewhere"}
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +48,8 @@ def shown():
     limit = "from tutorial_lib.exercises import guard\nguard.SECONDS = 0.5"
     sources = [f"{IMPORTS}\n{limit}", *CELLS.values()]
     cells = [v4.new_code_cell(source) for source in sources]
+    for name, cell in zip(CELLS, cells[1:], strict=True):
+        cell.metadata["tags"] = ["raises-exception"] * (name in STOPS)
     notebook = v4.new_notebook(cells=cells, metadata={"kernelspec": KERNEL})
     results = map(text_of, executed(notebook).cells[1:])
     return dict(zip(CELLS, results, strict=True))
@@ -74,3 +85,15 @@ def test_prints_show_in_the_card_alone(shown):
     assert shown["printing"].count("hello") == 1
     assert "Your code printed:\n       hello" in shown["printing"]
     assert shown["silent"] == "no more\n"
+
+
+def test_an_answer_whose_cell_stopped_is_not_judged(shown):
+    card = shown["checked after unreadable"]
+    assert "stopped with `SyntaxError: " in card
+    assert "your answer is still the one from before" in card
+    assert "stopped with `NameError: name 'log' is" in shown["checked after an error"]
+
+
+def test_other_errors_before_a_check_do_not_matter(shown):
+    assert shown["checked again"].startswith("✅")
+    assert "stopped" not in shown["checked after an error elsewhere"]
