@@ -20,7 +20,8 @@ difference = Exercise(
     "How far apart are the scores?",
     tolerance=0.01,
     hints=[
-        "The ratio of the two weights is e to the difference of the scores.",
+        "The ratio of the two weights is e to the power of the difference of "
+        "the scores.",
         "The ratio is 9. Which number must e be raised to, to give 9?",
     ],
 )
