@@ -1,6 +1,7 @@
 """Every chapter's exercises: right answers pass, wrong ones get their diagnosis."""
 
 import inspect
+import sys
 
 import pytest
 from exercise_chapters import chapters, define, tags, text_of
@@ -56,6 +57,14 @@ def test_the_solution_passes(chapter, name):
 def test_the_library_s_version_passes(chapter, exercise):
     result = check(exercise.library_version(), exercise.name)
     assert result.passed, result
+
+
+@pytest.mark.parametrize(
+    ("chapter", "exercise"), each_exercise(lambda e: isinstance(e.fallback, str))
+)
+def test_without_the_solutions_the_oracle_stands_in(chapter, exercise, monkeypatch):
+    monkeypatch.setitem(sys.modules, chapter.solutions.__name__, None)
+    assert exercise.library_version() is exercise.oracle
 
 
 @pytest.mark.parametrize(

@@ -290,8 +290,10 @@ def test_hostile_text_is_shown_as_text(shown):
 # ---- attention
 
 
-def test_every_cell_says_the_weight_it_was_given(shown):
+@pytest.mark.parametrize("scale", [1, 0.6])  # slides are scaled to the screen
+def test_every_cell_says_the_weight_it_was_given(scale, shown):
     page = shown(attention(layer=1, head=2))
+    page.evaluate(f"document.body.style = 'transform-origin: 0 0; scale: {scale}'")
     for query, row in enumerate(WEIGHTS[1, 2]):
         for key, weight in enumerate(row):
             page.mouse.move(*in_heatmap(page, query, key))

@@ -117,13 +117,15 @@ function attention(root, data, host) {
     const cell = named ? chosen : Math.min(step, (width - 32) / columns);
     const flat = keys.every((token) => textWidth(token) <= cell - 4);
     const top = !named ? 24 : flat ? 40 : 30 + 0.71 * wide(keys);
-    // Side by side, the rows of the two views lie in one line.
-    const place = cell === beside && named
-      ? { step: cell, top }
-      : { step: Math.min(step, 24), top: 24 };
     views.replaceChildren();
     scene.room = room;
-    markLines = taken && drawLines(scene, { left, right, end, ...place });
+    markLines = taken && drawLines(scene, {
+      left, right, end,
+      // Side by side, the rows of the two views lie in one line.
+      ...(cell === beside && named
+        ? { step: cell, top }
+        : { step: Math.min(step, 24), top: 24 }),
+    });
     // The frame of the focus goes around slanted labels, too.
     const reach = named && lean;
     [recolour, markHeatmap] =

@@ -31,7 +31,7 @@ const quote = (token) => `«\u2068${token}\u2069»`;
 function addSelect(bar, name, options, onChange) {
   const select = add(add(bar, "label", {}, name), "select", { "aria-label": name });
   options.forEach((text, value) => add(select, "option", { value }, text));
-  select.onchange = () => onChange(Number(select.value));
+  select.onchange = () => onChange(+select.value);
   return select;
 }
 
@@ -69,9 +69,12 @@ const ARROWS = {
   ArrowDown: [0, -1],
 };
 
-function placeIn(node, event) {
-  const edge = node.getBoundingClientRect();
-  return [event.clientX - edge.left, event.clientY - edge.top];
+// Slides are scaled, and so is what the pointer and the box report of them.
+function placeIn(node, { clientX, clientY }) {
+  const { left, top } = node.getBoundingClientRect();
+  const { host } = node.getRootNode();
+  const scale = host.offsetWidth / host.getBoundingClientRect().width;
+  return [(clientX - left) * scale, (clientY - top) * scale];
 }
 
 const pen = document.createElement("canvas").getContext("2d");
@@ -82,8 +85,8 @@ function isDark(host) {
   pen.fillStyle = getComputedStyle(host).color;
   pen.clearRect(0, 0, 1, 1);
   pen.fillRect(0, 0, 1, 1);
-  const [red, green, blue] = pen.getImageData(0, 0, 1, 1).data;
-  return 0.3 * red + 0.6 * green + 0.1 * blue > 128;
+  const [red, green] = pen.getImageData(0, 0, 1, 1).data;
+  return red + 2 * green > 384;
 }
 
 // Draws again when the page's theme or the figure's width changes.
@@ -98,9 +101,10 @@ function follow(host, draw) {
   };
   check();
   const later = () => setTimeout(check, 60);
-  const observer = new MutationObserver(later);
-  const { body, documentElement } = document;
-  for (const node of [body, documentElement]) observer.observe(node, { attributes: true });
+  const watch = new MutationObserver(later);
+  for (const node of document.querySelectorAll("html, body")) {
+    watch.observe(node, { attributes: true });
+  }
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", later);
   new ResizeObserver(check).observe(host);
 }
@@ -112,8 +116,8 @@ function startIn(host, data, css, figure) {
   // Keys pressed here turn no page of the book and delete no notebook cell.
   root.addEventListener("keydown", (event) => event.stopPropagation());
   add(root, "style", {}, css);
-  const name = data.title || "figure";
-  const body = add(root, "div", { role: "group", "aria-label": name });
+  const body = add(root, "div", { role: "group" });
+  body.ariaLabel = data.title || "figure";
   if (data.title) add(body, "b", {}, data.title);
   try {
     follow(host, figure(body, data, host));

@@ -6,8 +6,9 @@ function drawHeatmap(scene, { left, top, cell, flat, named, reach }) {
   const [x, y] = [(key) => left + cell * key, (query) => top + cell * query];
   const box = add(scene.views, "div", { tabindex: 0, role: "application" });
   box.ariaLabel = `heatmap, ${names[0]} by ${names[1]}, arrow keys move`;
-  const place = `left:${left}px;top:${top}px;width:${wide}px;height:${high}px`;
-  const canvas = add(box, "canvas", { style: place });
+  const canvas = add(box, "canvas", {
+    style: `left:${left}px;top:${top}px;width:${wide}px;height:${high}px`,
+  });
   const svg = add(box, "svg", { width: left + wide + reach, height: top + high + 2 });
 
   const addLabel = (token, right, down, angle, style) => {
@@ -64,8 +65,8 @@ function drawHeatmap(scene, { left, top, cell, flat, named, reach }) {
     scene.paintCells(canvas, now.head, shadeOf);
     numbers.forEach((number, i) => {
       const shade = shadeOf(...cells[i]);
-      const black = isDark(box) ? shade > 0.35 : shade < 0.65;
-      number.style.fill = black ? "black" : "white";
+      number.style.fill =
+        (isDark(box) ? shade > 0.35 : shade < 0.65) ? "black" : "white";
       number.textContent = shade ? weight(...cells[i]).toFixed(2) : "";
     });
   }

@@ -40,9 +40,8 @@ function drawLines(scene, { left, right, end, step, top }) {
 
   // Beside the other tokens stand the weights that the chosen one gives or gets.
   function markToken({ box, label, number }, chosen, weighed, cell) {
-    const tint = weighed ? 0.45 * weight(...cell) : chosen ? 0.25 : 0;
+    box.style.fillOpacity = weighed ? 0.45 * weight(...cell) : chosen ? 0.25 : 0;
     number.textContent = weighed ? show(...cell) : "";
-    set(box, { "fill-opacity": tint });
     embolden(label, chosen);
   }
 
