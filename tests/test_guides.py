@@ -16,7 +16,7 @@ CHAPTERS = [chapter for chapter in chapters() if chapter.number != 99]
 NUMBERS = [chapter.number for chapter in CHAPTERS]
 SHOWN = {"card_open": ..., "card_not_right": 9}
 ROW = re.compile(
-    r"\| (\d+) · .* \| (\d+) min \| (\d+) min \| (\d+) s \| ([\d, –]+) \|", re.MULTILINE
+    r"\| (\d+) · .* \| (\d+) min \| (\d+) min \| (\d+) s \| ([^|]+) \|", re.MULTILINE
 )
 MAKE = re.compile(r"^\$ make (\w+)", re.MULTILINE)
 COMMAND = re.compile(r"^\$ python -m tutorial_lib (.*)$", re.MULTILINE)
@@ -40,7 +40,9 @@ def reckoned(chapter):
     """Return a lesson's minutes, by the rule that stands above the table."""
     text = "\n".join(by_type(chapter, "markdown"))
     lesson = text[: text.index("## Exercises")]
-    cells = sum("exercise" not in source for source in by_type(chapter, "code"))
+    sources = [cell.source for cell in chapter.notebook.cells]
+    end = next(i for i, source in enumerate(sources) if "## Exercises" in source)
+    cells = sum(cell.cell_type == "code" for cell in chapter.notebook.cells[:end])
     return len(lesson.split()) / 130 + cells * 25 / 60 + lesson.count("**Predict") / 2
 
 
