@@ -168,6 +168,11 @@ def test_the_solution_of_a_value_comes_with_its_reason():
     assert value == "8.0"
 
 
+def test_the_solution_of_a_value_stands_at_the_left_edge():
+    lines = str(solution("10.1")).splitlines()
+    assert lines[-4] == "{" and lines[-1] == "}" and lines[-2].startswith('    "')
+
+
 def test_the_solution_of_a_class_is_its_source():
     assert str(solution("ExampleScores")).startswith("class ExampleScores(nn.Module):")
 

@@ -54,10 +54,10 @@ def coverage(weights, lengths):
 
 
 ANSWERS = {
-    # Shown with the answer by solution("6.2"): forward, the states of the words that
-    # were read before "bird" stay; backward, those of the words after it. A row of
-    # the memory is both states side by side, so that every row knows the whole
-    # sentence: the row of "white" can know which noun it belongs to.
+    # Forward, the states of the words that were read before "bird" stay;
+    # backward, those of the words after it. A row of the memory is both states
+    # side by side, so that every row knows the whole sentence: the row of
+    # "white" can know which noun it belongs to.
     "6.2": {"forward": [2, 3], "backward": [0, 1, 2], "both": [0, 1, 2, 3]},
 }
 WRONG_ANSWERS = [

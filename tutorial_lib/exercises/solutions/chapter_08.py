@@ -60,9 +60,9 @@ def prune(score, heads, loss):
 
 
 ANSWERS = {
-    # Shown with the answer by solution("8.5"): Q of one head is 100 × 8, and each row
-    # of Q Kᵀ is a sum of multiples of the 8 rows of Kᵀ, so the rank is at most 8. The
-    # four layers have 64² weights and 64 biases each, however many heads share them.
+    # Q of one head is 100 × 8, and each row of Q Kᵀ is a sum of multiples of the
+    # 8 rows of Kᵀ, so the rank is at most 8. The four layers have 64² weights and
+    # 64 biases each, however many heads share them.
     "8.5": {"rank": 8, "parameters": 16_640},
 }
 WRONG_ANSWERS = [

@@ -44,8 +44,8 @@ def _averaged(*four):
 
 
 ANSWERS = {
-    # Layer norm has a mean of 64 numbers for each of 32 · 18 tokens, batch norm one of
-    # 32 · 18 numbers for each of 64 columns.
+    # Layer norm has a mean of 64 numbers for each of 32 · 18 tokens, batch norm
+    # one of 32 · 18 numbers for each of 64 columns.
     "10.1": {
         "layer norm": {"numbers in a mean": 64, "means": 576},
         "batch norm": {"numbers in a mean": 576, "means": 64},

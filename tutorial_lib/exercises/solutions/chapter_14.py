@@ -37,8 +37,8 @@ def _sizes(*four):
 
 
 ANSWERS = {
-    # Shown with the answer by solution("14.1"): 3 · 16 · 16 numbers; 24 · 24 patches
-    # and a class token; a score for each pair of tokens; and no score is learned.
+    # 3 · 16 · 16 numbers; 24 · 24 patches and a class token; a score for each pair
+    # of tokens; and no score is learned.
     "14.1": {
         "numbers in a patch": 768,
         "tokens": 577,
