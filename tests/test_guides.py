@@ -15,9 +15,7 @@ BOOK = ROOT / "book"
 CHAPTERS = [chapter for chapter in chapters() if chapter.number != 99]
 NUMBERS = [chapter.number for chapter in CHAPTERS]
 SHOWN = {"card_open": ..., "card_not_right": 9}
-ROW = re.compile(
-    r"\| (\d+) · .* \| (\d+) min \| (\d+) min \| (\d+) s \| ([^|]+) \|", re.MULTILINE
-)
+ROW = re.compile(r"\| (\d+) · .* \| (\d+) min \| (\d+) min \| ([^|]+) \|", re.MULTILINE)
 MAKE = re.compile(r"^\$ make (\w+)", re.MULTILINE)
 COMMAND = re.compile(r"^\$ python -m tutorial_lib (.*)$", re.MULTILINE)
 
@@ -27,9 +25,9 @@ def page(name):
 
 
 def plan():
-    """Return {chapter: (lesson, exercises, run, needs)} as the table has them."""
+    """Return {chapter: (lesson, exercises, needs)} as the table has them."""
     rows = ROW.findall(page("teaching_plan"))
-    return {int(row[0]): (*map(int, row[1:4]), row[4]) for row in rows}
+    return {int(row[0]): (*map(int, row[1:3]), row[3]) for row in rows}
 
 
 def by_type(chapter, kind):
@@ -70,7 +68,7 @@ def test_the_plan_has_every_chapter_in_its_table_and_a_part_for_each():
 
 @each_chapter
 def test_the_plan_s_minutes_are_those_of_the_chapter(chapter):
-    lesson, exercises, *_ = plan()[chapter.number]
+    lesson, exercises, _ = plan()[chapter.number]
     text = "\n".join(by_type(chapter, "markdown"))
     at_home = re.findall(r"(\d+) minutes", text[text.index("## Exercises") :])
     assert exercises == sum(map(int, at_home)) and len(at_home) == len(
