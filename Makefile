@@ -210,7 +210,7 @@ lint: $(FULL)/installed
 
 # The notebooks run beside the other tests: that takes two cores, and half the time. The
 # exit status of a pipe is that of its last command, so pytest's are kept in files.
-BESIDE := tests/test_solved_notebooks.py tests/test_print.py
+BESIDE := tests/test_solved_notebooks.py
 
 everything: $(FULL)/installed _build/test.inputs
 	@echo "Running the tests and every notebook"

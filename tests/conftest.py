@@ -101,11 +101,13 @@ def barriers():
     """Return a function that lists what axe-core finds wrong with a page (WCAG A, AA).
 
     ``part`` is a CSS selector to look inside; without it the whole page is looked at.
+    ``rules`` are those of axe-core to try alone.
     """
     from axe_playwright_python.sync_playwright import Axe
 
-    def find(page, part=None):
-        results = Axe().run(page, part, AXE).response
+    def find(page, part=None, rules=()):
+        options = AXE | {"runOnly": [*rules]} if rules else AXE
+        results = Axe().run(page, part, options).response
         return [
             f"{violation['id']}: {node['html'][:120]}"
             for violation in results["violations"]
