@@ -38,8 +38,15 @@ CELLS = {
     "checked after an error": 'check(width, "99.1")',
     "an error elsewhere": "log(9)",
     "checked after an error elsewhere": 'check(width, "99.1")',
+    "another error elsewhere": "log(9)",
+    "function checked after an error elsewhere": "check(example_softmax)",
 }
-STOPS = {"unreadable", "answered wrongly", "an error elsewhere"}
+STOPS = {
+    "unreadable",
+    "answered wrongly",
+    "an error elsewhere",
+    "another error elsewhere",
+}
 
 
 @pytest.fixture(scope="module")
@@ -97,3 +104,4 @@ def test_an_answer_whose_cell_stopped_is_not_judged(shown):
 def test_other_errors_before_a_check_do_not_matter(shown):
     assert shown["checked again"].startswith("✅")
     assert "stopped" not in shown["checked after an error elsewhere"]
+    assert shown["function checked after an error elsewhere"].startswith("✅")
