@@ -31,7 +31,7 @@ from tutorial_lib.data import Vocabulary, detokenize, load_translation, tokenize
 from tutorial_lib.data.originals import read_tatoeba
 from tutorial_lib.decoding import translate
 from tutorial_lib.metrics import bleu, exact_match
-from tutorial_lib.progress import progress_bar
+from tutorial_lib.progress_bar import progress_bar
 from tutorial_lib.seq2seq import AttentionDecoder, Decoder, Encoder, Seq2Seq
 from tutorial_lib.training import fit, token_losses, warmup_cosine
 

@@ -31,7 +31,7 @@ from torch import nn
 from torchvision.models.vision_transformer import VisionTransformer as Torchvisions
 
 from tutorial_lib.data import load_images
-from tutorial_lib.progress import progress_bar
+from tutorial_lib.progress_bar import progress_bar
 from tutorial_lib.training import fit, warmup_cosine
 from tutorial_lib.vit import VisionTransformer, from_torchvision
 

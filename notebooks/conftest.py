@@ -2,6 +2,6 @@
 
 import os
 
-from tutorial_lib.execution import QUIET
+from tutorial_lib.tools.execute import QUIET
 
 os.environ.update(QUIET)

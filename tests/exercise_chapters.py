@@ -18,8 +18,8 @@ from nbclient import NotebookClient
 
 from tutorial_lib import exercises
 from tutorial_lib.exercises import solutions
-from tutorial_lib.exercises.classroom.statements import leading_to, statements
 from tutorial_lib.exercises.exercise import EXERCISES, find
+from tutorial_lib.tools.classroom.statements import leading_to, statements
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "tests" / "example_chapter"

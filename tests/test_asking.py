@@ -2,7 +2,7 @@
 
 import pytest
 
-from tutorial_lib.asking import VIEW, ask
+from tutorial_lib.figures.text_box import VIEW, ask
 
 pytest.importorskip("ipywidgets")
 

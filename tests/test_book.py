@@ -18,7 +18,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tutorial_lib.repository import read_address, write_address
+from tutorial_lib.tools.repository import read_address, write_address
 
 ROOT = Path(__file__).parents[1]
 HTML = ROOT / "_build" / "html"

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tutorial_lib.execution import execute, fingerprint, normalize
-from tutorial_lib.sync import read_notebook, write_notebook
+from tutorial_lib.tools.execute import execute, fingerprint, normalize
+from tutorial_lib.tools.sync import read_notebook, write_notebook
 
 pytest.importorskip("nbclient")
 BOOK = Path(__file__).parents[1]

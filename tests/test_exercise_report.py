@@ -11,11 +11,11 @@ import pytest
 from classroom import cell_of, handed_in, make_book
 
 from tutorial_lib.__main__ import main
-from tutorial_lib.exercises.classroom import process, report
-from tutorial_lib.exercises.classroom.grader import Grading
-from tutorial_lib.exercises.classroom.process import Outcome, grade
-from tutorial_lib.exercises.classroom.sheets import sheets, source_of
-from tutorial_lib.exercises.classroom.submission import Unusable, read_cells
+from tutorial_lib.tools.classroom import process, report
+from tutorial_lib.tools.classroom.grader import Grading
+from tutorial_lib.tools.classroom.process import Outcome, grade
+from tutorial_lib.tools.classroom.sheets import sheets, source_of
+from tutorial_lib.tools.classroom.submission import Unusable, read_cells
 
 ROOT = Path(__file__).parents[1]
 WRONG = "def example_softmax(scores, mask=None):\n    return scores.softmax(-2)"

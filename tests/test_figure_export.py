@@ -13,13 +13,13 @@ from matplotlib.colors import to_rgb, to_rgba
 from matplotlib.figure import Figure
 
 from tutorial_lib.__main__ import main
-from tutorial_lib.figure_export import catalogue
-from tutorial_lib.figure_export.dark import PAPER, darkened, on_dark
-from tutorial_lib.figure_export.drawing import ToleratedClaims, draw
-from tutorial_lib.figure_export.pages import as_html
-from tutorial_lib.figure_export.parameters import settings_for
-from tutorial_lib.figure_export.running import Drawing, drawing_for, prepare
-from tutorial_lib.sync import write_notebook
+from tutorial_lib.tools.figure_files import catalogue
+from tutorial_lib.tools.figure_files.dark import PAPER, darkened, on_dark
+from tutorial_lib.tools.figure_files.drawing import ToleratedClaims, draw
+from tutorial_lib.tools.figure_files.pages import as_html
+from tutorial_lib.tools.figure_files.parameters import settings_for
+from tutorial_lib.tools.figure_files.running import Drawing, drawing_for, prepare
+from tutorial_lib.tools.sync import write_notebook
 
 pytest.importorskip("papermill")
 BOOK = Path(__file__).parents[1]
@@ -273,7 +273,7 @@ def test_only_a_claim_of_the_chapter_itself_is_tolerated():
         "def strict(): assert sum([4]) == 2\n"
     )
     noted, names = [], {}
-    module = sys.modules["tutorial_lib.figure_export.drawing"]
+    module = sys.modules["tutorial_lib.tools.figure_files.drawing"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "note", noted.append)
         tree = ToleratedClaims().visit(ast.parse(source))

@@ -7,8 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tutorial_lib.execution import CELL_METADATA, JUPYTER_METADATA, NOTEBOOK_METADATA
-from tutorial_lib.sync import MAGIC, read_notebook
+from tutorial_lib.tools.execute import (
+    CELL_METADATA,
+    JUPYTER_METADATA,
+    NOTEBOOK_METADATA,
+)
+from tutorial_lib.tools.sync import MAGIC, read_notebook
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))

@@ -9,12 +9,12 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from tutorial_lib.execution import run
+from tutorial_lib.tools.execute import run
 
 ROOT = Path(__file__).parents[1]
 LOOP = """
 import time
-from tutorial_lib.progress import progress_bar
+from tutorial_lib.progress_bar import progress_bar
 print("before")
 with progress_bar(8) as bar:
     for loss in range(8):

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tutorial_lib.__main__ import main
-from tutorial_lib.repository import read_address, write_address
-from tutorial_lib.sync import (
+from tutorial_lib.tools.repository import read_address, write_address
+from tutorial_lib.tools.sync import (
     colab_cell,
     library_definitions,
     mirror,
@@ -94,15 +94,6 @@ def test_of_two_definitions_of_a_name_the_more_similar_one_is_mirrored(root):
     assert len(sync(root)) == 3  # with the Colab cell
     assert sources(path)["number"] == numbers
     assert sources(path)["word"] == sources(path)["same"] == others
-
-
-def test_definitions_of_the_training_package_are_mirrored_as_well(root):
-    (root / "tutorial_lib" / "training").mkdir()
-    losses = root / "tutorial_lib" / "training" / "losses.py"
-    losses.write_text("def word_loss(x):\n    return -x\n")
-    path = add(root, cell("loss", "def word_loss(x):\n    return x"))
-    sync(root)
-    assert sources(path)["loss"] == "def word_loss(x):\n    return -x"
 
 
 def test_the_names_of_other_packages_stay_free_for_chapters(root):

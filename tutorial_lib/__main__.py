@@ -87,7 +87,7 @@ def _add_exercises(commands):
 
 
 def _sync(options):
-    from tutorial_lib.sync import sync
+    from tutorial_lib.tools.sync import sync
 
     drifted = sync(".", check=options.check)
     for line in drifted:
@@ -100,13 +100,13 @@ def _sync(options):
 
 
 def _execute(options):
-    from tutorial_lib.execution import execute
+    from tutorial_lib.tools.execute import execute
 
     return 1 if execute(".", options.chapter) else 0
 
 
 def _repository(options):
-    from tutorial_lib.repository import write_address
+    from tutorial_lib.tools.repository import write_address
 
     address = write_address(".", options.address)
     print(f"The repository is {address}." if address else "There is no repository.")
@@ -114,8 +114,8 @@ def _repository(options):
 
 
 def _figures(options):
-    from tutorial_lib.figure_export.exporting import export
-    from tutorial_lib.figure_export.running import drawing_for
+    from tutorial_lib.tools.figure_files.exporting import export
+    from tutorial_lib.tools.figure_files.running import drawing_for
 
     drawing = drawing_for(
         format=options.format,
@@ -136,7 +136,7 @@ def _figures(options):
 
 
 def _exercises(options):
-    from tutorial_lib.exercises.classroom import exports, report
+    from tutorial_lib.tools.classroom import exports, report
 
     if options.report:
         limits = {"seconds": options.seconds, "gigabytes": options.gigabytes}

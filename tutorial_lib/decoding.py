@@ -20,7 +20,7 @@ from torch import nn
 
 from tutorial_lib.data.text import BOS, EOS, pad
 from tutorial_lib.nests import map_nest
-from tutorial_lib.progress import progress_bar
+from tutorial_lib.progress_bar import progress_bar
 
 
 class Decoded(NamedTuple):

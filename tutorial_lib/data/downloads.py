@@ -14,7 +14,7 @@ import zipfile
 import zlib
 from pathlib import Path
 
-from tutorial_lib.progress import progress_bar
+from tutorial_lib.progress_bar import progress_bar
 
 SECONDS = 30  # how long a server may stay silent
 CHUNK = 1 << 13  # bytes written at a time, and the most that a broken line loses

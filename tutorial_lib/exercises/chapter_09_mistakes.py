@@ -5,8 +5,7 @@ This module does not know the right answers.
 
 import torch
 
-from tutorial_lib.position.absolute import frequencies
-from tutorial_lib.position.relative import RotaryEncoding
+from tutorial_lib.position import RotaryEncoding, frequencies
 
 ADDED = [
     (

@@ -5,8 +5,7 @@ This module does not know how a sentence is read in one call.
 
 import torch
 
-from tutorial_lib.position.absolute import SinusoidalEncoding
-from tutorial_lib.position.relative import PositionedAttention
+from tutorial_lib.position import PositionedAttention, SinusoidalEncoding
 
 from .chapter_09_word_mistakes import STEPS
 from .exercise import Exercise

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from tutorial_lib.progress import progress_bar
+from tutorial_lib.progress_bar import progress_bar
 from tutorial_lib.training.checkpoints import (
     describe,
     read_checkpoint,

@@ -2,8 +2,7 @@
 
 import torch
 
-from tutorial_lib.position.absolute import frequencies
-from tutorial_lib.position.relative import RotaryEncoding
+from tutorial_lib.position import RotaryEncoding, frequencies
 
 
 def table_to_add(W_x, W_p):

@@ -13,21 +13,10 @@ import json
 import re
 from pathlib import Path
 
-from tutorial_lib.repository import read_address
+from tutorial_lib.tools.repository import read_address
 
-# What keeps the book together is no part of what it teaches: its names stay free.
-TOOLS = {
-    "__main__.py",
-    "classroom",
-    "execution.py",
-    "figure_export",
-    "keeping.py",
-    "locking.py",
-    "repository.py",
-    "sync.py",
-}
 # Data and exercises use names of their own twice.
-TAUGHT = ("*.py", "position/*.py", "training/*.py", "transformer/*.py", "vit/*.py")
+TAUGHT = ("*.py",)
 DEFINITIONS = (ast.AsyncFunctionDef, ast.ClassDef, ast.FunctionDef)
 MAGIC = re.compile(r"^(\s*)[%!].*$", re.MULTILINE)
 
@@ -71,7 +60,7 @@ def library_definitions(folder):
     """
     found = {}
     paths = {path for pattern in TAUGHT for path in folder.glob(pattern)}
-    for path in sorted(paths - {folder / name for name in TOOLS}):
+    for path in sorted(paths):
         text = path.read_text(encoding="utf-8")
         for name, first, last in definitions(text):
             if not name.startswith("_"):

@@ -11,7 +11,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
-from tutorial_lib.progress import progress_bar
+from tutorial_lib.progress_bar import progress_bar
 
 from .process import grade
 from .sheets import sheets

@@ -11,7 +11,7 @@ import html
 import re
 from typing import NamedTuple
 
-from tutorial_lib.figure_export.dark import PAPER
+from tutorial_lib.tools.figure_files.dark import PAPER
 
 SCHEMES = {
     "light": ("light", "#ffffff", "#1d2430"),

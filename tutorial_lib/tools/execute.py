@@ -15,7 +15,7 @@ import sys
 import time
 from pathlib import Path
 
-from tutorial_lib.sync import TOOLS, read_notebook, write_notebook
+from tutorial_lib.tools.sync import read_notebook, write_notebook
 
 CELL_TIMEOUT = 300  # seconds
 # A progress bar would be stored as it last was, and so would the marks of whoever runs.
@@ -96,7 +96,7 @@ def normalize(notebook):
     """Keep only what the book uses; change the notebook in place.
 
     Other metadata go, and so do widgets, which are dead without their kernel: what
-    else their cell shows, as that of ``tutorial_lib.asking`` does, stays.
+    else their cell shows, as that of ``tutorial_lib.figures.text_box`` does, stays.
     """
     notebook["metadata"] = NOTEBOOK_METADATA
     notebook["nbformat"], notebook["nbformat_minor"] = 4, 5
@@ -122,7 +122,7 @@ def fingerprint(root, path):
     digest = hashlib.sha256()
     library = root / "tutorial_lib"
     for source in sorted(library.rglob("*.*")):
-        is_tool = not TOOLS.isdisjoint(source.relative_to(library).parts)
+        is_tool = "tools" in source.relative_to(library).parts
         if source.suffix in {".css", ".js", ".py"} and not is_tool:
             digest.update(source.read_bytes())
     digest.update((root / "requirements.txt").read_bytes())

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tutorial_lib.exercises.exercise import Exercise, find
 from tutorial_lib.exercises.helping import MISSING, solution
-from tutorial_lib.sync import definitions, read_notebook
+from tutorial_lib.tools.sync import definitions, read_notebook
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import difflib
 from pathlib import Path
 from typing import NamedTuple
 
-from tutorial_lib.sync import read_notebook
+from tutorial_lib.tools.sync import read_notebook
 
 LIVE = "data-figure="  # what the HTML of every live figure carries
 

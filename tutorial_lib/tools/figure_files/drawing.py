@@ -13,7 +13,7 @@ import io
 import warnings
 from contextlib import nullcontext
 
-from tutorial_lib.figure_export.dark import on_dark
+from tutorial_lib.tools.figure_files.dark import on_dark
 
 PICTURE = "application/vnd.tutorial-lib.picture"  # the file, as base64
 PREVIEW = "application/vnd.tutorial-lib.preview"  # a PNG of a PDF, which no page shows

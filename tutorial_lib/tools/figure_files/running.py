@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import NamedTuple
 
-from tutorial_lib.execution import QUIET
+from tutorial_lib.tools.execute import QUIET
 
 # The arithmetic that the book's results were computed with, as in the Makefile.
 ARITHMETIC = {
@@ -26,7 +26,7 @@ ARITHMETIC = {
 }
 STOPPED = "stopped by Ctrl-C"
 SETUP = """\
-from tutorial_lib.figure_export.drawing import hand_over
+from tutorial_lib.tools.figure_files.drawing import hand_over
 
 hand_over(format={format!r}, dpi={dpi!r}, style={style!r})
 """

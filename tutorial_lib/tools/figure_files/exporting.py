@@ -12,11 +12,11 @@ import re
 import sys
 from pathlib import Path
 
-from tutorial_lib.figure_export import catalogue, pages
-from tutorial_lib.figure_export.drawing import CLAIM, PICTURE, PREVIEW
-from tutorial_lib.figure_export.parameters import settings_for
-from tutorial_lib.figure_export.running import STOPPED, prepare, run
-from tutorial_lib.progress import progress_bar
+from tutorial_lib.progress_bar import progress_bar
+from tutorial_lib.tools.figure_files import catalogue, pages
+from tutorial_lib.tools.figure_files.drawing import CLAIM, PICTURE, PREVIEW
+from tutorial_lib.tools.figure_files.parameters import settings_for
+from tutorial_lib.tools.figure_files.running import STOPPED, prepare, run
 
 STORED = "image/png"  # the form in which notebooks keep their pictures
 

@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[3]  # where tutorial_lib can be imported from
 PROGRAM = """\
 import sys
 sys.path[0] = sys.argv[1]
-from tutorial_lib.exercises.classroom.grader import main
+from tutorial_lib.tools.classroom.grader import main
 main()"""
 TO_START = 300  # seconds, for Python and torch
 STOPPED = "stopped by Ctrl-C"
