@@ -1,0 +1,48 @@
+import random
+
+import numpy
+import torch
+
+from tutorial_lib.randomness import seed, seeded, undisturbed
+
+
+def draw():
+    return random.random(), torch.rand(1).item(), numpy.random.rand()
+
+
+def test_a_seed_fixes_every_generator():
+    seed(3)
+    first = draw()
+    seed(3)
+    assert draw() == first
+    seed(4)
+    assert not {*draw()} & {*first}
+
+
+def test_a_block_leaves_the_generators_as_they_were():
+    seed(0)
+    expected = draw()
+    seed(0)
+    with undisturbed():
+        draw()
+    assert draw() == expected
+
+
+def test_a_seeded_block_draws_the_same_and_leaves_no_trace():
+    seed(0)
+    expected = draw()
+    seed(0)
+    with seeded(7):
+        first = draw()
+    assert draw() == expected
+    with seeded(7):
+        assert draw() == first
+
+
+def test_without_a_seed_a_block_draws_on():
+    seed(0)
+    expected = [draw(), draw()]
+    seed(0)
+    with seeded(None):
+        assert draw() == expected[0]
+    assert draw() == expected[1]
