@@ -12,13 +12,9 @@ from exercise_chapters import chapters
 from tutorial_lib.__main__ import main
 from tutorial_lib.exercises.helping import solution
 from tutorial_lib.tools.classroom.exports import export
-from tutorial_lib.tools.classroom.sheets import (
-    Sheet,
-    sheets,
-    source_of,
-    tags_of,
-)
+from tutorial_lib.tools.classroom.sheets import Sheet, sheets
 from tutorial_lib.tools.classroom.statements import statements
+from tutorial_lib.tools.notebooks import source_of, tags_of
 
 ROOT = Path(__file__).parents[1]
 CHAPTERS = [chapter for chapter in chapters() if chapter.notebook_path()]

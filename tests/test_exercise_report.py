@@ -14,8 +14,9 @@ from tutorial_lib.__main__ import main
 from tutorial_lib.tools.classroom import process, report
 from tutorial_lib.tools.classroom.grader import Grading
 from tutorial_lib.tools.classroom.process import Outcome, grade
-from tutorial_lib.tools.classroom.sheets import sheets, source_of
+from tutorial_lib.tools.classroom.sheets import sheets
 from tutorial_lib.tools.classroom.submission import Unusable, read_cells
+from tutorial_lib.tools.notebooks import source_of
 
 ROOT = Path(__file__).parents[1]
 WRONG = "def example_softmax(scores, mask=None):\n    return scores.softmax(-2)"

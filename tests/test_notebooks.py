@@ -7,15 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from tutorial_lib.definitions import as_python
+from tutorial_lib.tools import notebooks
 from tutorial_lib.tools.execute import (
     CELL_METADATA,
     JUPYTER_METADATA,
     NOTEBOOK_METADATA,
 )
-from tutorial_lib.tools.sync import MAGIC, read_notebook
+from tutorial_lib.tools.notebooks import chapters, read_notebook, source_of, tags_of
 
 ROOT = Path(__file__).parents[1]
-NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+NOTEBOOKS = chapters(ROOT)
 FIGURE_CALL = re.compile(
     r"\bshow_(architecture|attention|kernel_regression|patch_attention|positions|softmax)\("
 )
@@ -27,16 +29,7 @@ pytestmark = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.st
 
 
 def code_cells(path):
-    cells = read_notebook(path)["cells"]
-    return [cell for cell in cells if cell["cell_type"] == "code"]
-
-
-def source_of(cell):
-    return "".join(cell["source"])
-
-
-def tags_of(cell):
-    return cell["metadata"].get("tags", [])
+    return notebooks.code_cells(read_notebook(path))
 
 
 def shown_by(cell):
@@ -53,7 +46,7 @@ def shown_by(cell):
 def lines_of_code(source):
     """Count a cell's lines that are neither blank, comment nor docstring."""
     documented = set()
-    for node in ast.walk(ast.parse(MAGIC.sub(r"\1pass", source))):
+    for node in ast.walk(ast.parse(as_python(source))):
         definition = isinstance(node, (ast.ClassDef, ast.FunctionDef))
         if definition and ast.get_docstring(node) is not None:
             documented |= set(range(node.body[0].lineno, node.body[0].end_lineno + 1))

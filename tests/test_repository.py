@@ -1,6 +1,5 @@
 """The repository as a stranger finds it."""
 
-import ast
 import re
 import subprocess
 from pathlib import Path
@@ -33,12 +32,6 @@ CITATION = re.compile(  # Vaswani et al. (2017); Graves, Wayne and Danihelka, 20
     r"(?<!and )(?<!, )\b([A-Z][a-z]+)(?: et al\.|(?:, [A-Z][a-z]+)* and [A-Z][a-z]+)?"
     r"(?:, | \()((?:19|20)\d\d)\b"
 )
-FUNCTIONS = (ast.AsyncFunctionDef, ast.FunctionDef)
-
-
-def is_of_a_chapter(path):
-    """Tell the exercises of a chapter, which are as many as they are, from the kit."""
-    return "chapter_" in path.name
 
 
 def tracked_files():
@@ -52,22 +45,6 @@ def tracked_files():
 
 def name_of(path):
     return str(path.relative_to(ROOT / "tutorial_lib"))
-
-
-def code_lines(function, source):
-    """Count the lines of a body that are neither blank, comment nor docstring."""
-    documented = {
-        line
-        for inner in ast.walk(function)
-        if isinstance(inner, (*FUNCTIONS, ast.ClassDef)) and ast.get_docstring(inner)
-        for line in range(inner.body[0].lineno, inner.body[0].end_lineno + 1)
-    }
-    lines = source.splitlines()
-    return sum(
-        bool(lines[number - 1].split("#")[0].strip())
-        for number in range(function.body[0].lineno, function.end_lineno + 1)
-        if number not in documented
-    )
 
 
 def test_nothing_but_the_decided_folders_stands_at_the_top():
@@ -112,24 +89,6 @@ def test_the_two_environments_pin_the_same_versions():
     }
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_a_module_is_short_and_says_what_it_does_not_know(path):
-    source = path.read_text()
-    assert len(source.splitlines()) <= (300 if is_of_a_chapter(path) else 200)
-    assert ast.get_docstring(ast.parse(source))
-
-
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_functions_have_at_most_25_lines_of_code(path):
-    source = path.read_text()
-    long = {
-        node.name: code_lines(node, source)
-        for node in ast.walk(ast.parse(source))
-        if isinstance(node, FUNCTIONS)
-    }
-    assert {name: lines for name, lines in long.items() if lines > 25} == {}
-
-
 def test_every_work_that_is_cited_is_in_the_bibliography():
     entries = (ROOT / "book" / "references.bib").read_text()
     keys = set(re.findall(r"^@\w+\{(\w+),$", entries, re.MULTILINE))
@@ -137,14 +96,3 @@ def test_every_work_that_is_cited_is_in_the_bibliography():
     cited = re.findall(CITATION, "\n".join(texts))
     assert len(cited) >= 5
     assert {f"{author}{year}".lower() for author, year in cited} - keys == set()
-
-
-def test_the_library_page_shows_every_module_but_those_of_exercises_and_exports():
-    shown = re.findall(
-        r"\.\./tutorial_lib/(\S+\.py)", (ROOT / "book/library.md").read_text()
-    )
-    kept = [name_of(path) for path in MODULES if path.parent.name != "solutions"]
-    packages = ("exercises/", "figure_export/")  # shown by their __init__.py alone
-    kept = [name for name in kept if not name.startswith(packages)]
-    kept += [f"{package}__init__.py" for package in packages]
-    assert sorted(shown) == sorted(kept)

@@ -1,20 +1,18 @@
 """The notebooks' copies of library definitions and their Colab cell."""
 
-import json
 import shutil
 from pathlib import Path
 
 import pytest
 
 from tutorial_lib.__main__ import main
+from tutorial_lib.tools.notebooks import read_notebook, write_notebook
 from tutorial_lib.tools.repository import read_address, write_address
 from tutorial_lib.tools.sync import (
     colab_cell,
     library_definitions,
     mirror,
-    read_notebook,
     sync,
-    write_notebook,
 )
 
 BOOK = Path(__file__).parents[1]
@@ -106,11 +104,6 @@ def test_the_names_of_other_packages_stay_free_for_chapters(root):
 def test_private_names_may_repeat(root):
     (root / "tutorial_lib" / "others.py").write_text("def _private(x):\n    pass\n")
     assert "_private" not in library_definitions(root / "tutorial_lib")
-
-
-def test_the_names_of_the_tools_stay_free_for_chapters(root):
-    shutil.copy(BOOK / "tutorial_lib" / "execution.py", root / "tutorial_lib")
-    assert "run" not in library_definitions(root / "tutorial_lib")
 
 
 def test_mirroring_replaces_definitions_and_leaves_the_rest_of_the_cell():
@@ -262,16 +255,6 @@ def test_outside_the_book_a_command_says_where_to_go(tmp_path, monkeypatch, caps
 def test_without_a_command_the_help_is_shown(capsys):
     assert main([]) == 0
     assert "sync" in capsys.readouterr().out
-
-
-def test_notebooks_are_written_byte_for_byte_as_jupyter_does(tmp_path):
-    nbformat = pytest.importorskip("nbformat")
-    content = notebook(cell("a", "x = 'é'\nx\n"), cell("b", "# ½", "markdown"))
-    write_notebook(tmp_path / "ours.ipynb", content)
-    node = nbformat.from_dict(json.loads(json.dumps(content)))
-    nbformat.write(node, tmp_path / "theirs.ipynb")
-    ours, theirs = (tmp_path / f"{name}.ipynb" for name in ("ours", "theirs"))
-    assert ours.read_bytes() == theirs.read_bytes()
 
 
 def test_this_book_agrees_with_its_library():

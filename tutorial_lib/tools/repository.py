@@ -9,6 +9,8 @@ This module does not know whether anything answers at the address.
 import re
 from pathlib import Path
 
+from tutorial_lib.tools.files import write_whole
+
 ADDRESS = re.compile(r'^(repository:\n(?: .*\n)*? +url: *)"([^"\n]*)"', re.MULTILINE)
 GITHUB = re.compile(r"https://github\.com/[\w.-]+/[\w.-]+")
 
@@ -37,7 +39,7 @@ def write_address(root, address):
     path = Path(root) / "_config.yml"
     found = _find(path)
     text = found.string[: found.start(2)] + address + found.string[found.end(2) :]
-    path.write_text(text, encoding="utf-8", newline="\n")
+    write_whole(path, text)
     return address
 
 

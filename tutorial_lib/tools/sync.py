@@ -7,18 +7,18 @@ Cells tagged ``exercise`` are exempt, because there the reader writes the defini
 This module does not know what a definition means, and it runs none.
 """
 
-import ast
 import difflib
-import json
-import re
 from pathlib import Path
 
+from tutorial_lib.definitions import definitions
+from tutorial_lib.tools.notebooks import (
+    chapters,
+    read_notebook,
+    source_of,
+    tags_of,
+    write_notebook,
+)
 from tutorial_lib.tools.repository import read_address
-
-# Data and exercises use names of their own twice.
-TAUGHT = ("*.py",)
-DEFINITIONS = (ast.AsyncFunctionDef, ast.ClassDef, ast.FunctionDef)
-MAGIC = re.compile(r"^(\s*)[%!].*$", re.MULTILINE)
 
 COLAB_TITLE = "# @title Colab setup (does nothing elsewhere)\nimport sys\n\n"
 COLAB_INSTALL = """\
@@ -42,7 +42,7 @@ def sync(root, *, check=False):
     library = library_definitions(Path(root) / "tutorial_lib")
     colab = colab_cell(read_address(root))
     drifted = []
-    for path in sorted(Path(root).glob("notebooks/*.ipynb")):
+    for path in chapters(root):
         notebook = read_notebook(path)
         changes = synchronize(notebook, library, colab)
         drifted += [f"{path.name}, {change}" for change in changes]
@@ -55,38 +55,17 @@ def library_definitions(folder):
     """Return the texts of every public definition in the modules of ``folder``.
 
     The result maps names to lists of source texts without a final newline: more than
-    one where modules share a name, as the translators' encoders do. The tools are left
-    out, and the packages that no chapter shows.
+    one where modules share a name, as the translators' encoders do. The packages in the
+    folder are left out: no chapter shows what is in them.
     """
     found = {}
-    paths = {path for pattern in TAUGHT for path in folder.glob(pattern)}
-    for path in sorted(paths):
+    for path in sorted(folder.glob("*.py")):
         text = path.read_text(encoding="utf-8")
         for name, first, last in definitions(text):
             if not name.startswith("_"):
                 lines = text.split("\n")[first:last]
                 found.setdefault(name, []).append("\n".join(lines))
     return found
-
-
-def definitions(source):
-    """List ``(name, first line, line after the last)`` of top-level definitions.
-
-    Lines count from 0 and include decorators. IPython's magics are skipped.
-    """
-    try:
-        tree = ast.parse(source)
-    except SyntaxError:
-        tree = ast.parse(MAGIC.sub(r"\1pass", source))
-    return [
-        (node.name, _first_line(node) - 1, node.end_lineno)
-        for node in tree.body
-        if isinstance(node, DEFINITIONS)
-    ]
-
-
-def _first_line(node):
-    return min([node.lineno, *(d.lineno for d in node.decorator_list)])
 
 
 def mirror(source, library):
@@ -121,7 +100,7 @@ def synchronize(notebook, library, colab):
         if not _mirrors_the_library(cell):
             continue
         try:
-            source, names = mirror("".join(cell["source"]), library)
+            source, names = mirror(source_of(cell), library)
         except SyntaxError as error:
             raise ValueError(
                 f"cell {cell['id']} is not Python ({error.msg}, line {error.lineno}): "
@@ -134,9 +113,9 @@ def synchronize(notebook, library, colab):
 
 
 def _mirrors_the_library(cell):
-    if cell["cell_type"] != "code" or "".join(cell["source"]).startswith("%%"):
+    if cell["cell_type"] != "code" or source_of(cell).startswith("%%"):
         return False
-    return "exercise" not in cell["metadata"].get("tags", [])
+    return "exercise" not in tags_of(cell)
 
 
 def colab_cell(address):
@@ -159,21 +138,10 @@ def colab_cell(address):
 def _place_colab_cell(cells, colab):
     for cell in cells:
         if cell["id"] == colab["id"]:
-            if "".join(cell["source"]) == "".join(colab["source"]):
+            if source_of(cell) == source_of(colab):
                 return []
             cell["source"] = colab["source"]
             return [f"cell {colab['id']}: address"]
     is_code = [cell["cell_type"] == "code" for cell in cells]
     cells.insert(is_code.index(True) if any(is_code) else len(cells), dict(colab))
     return [f"cell {colab['id']}: missing"]
-
-
-def read_notebook(path):
-    """Read a notebook as plain dictionaries and lists."""
-    return json.loads(Path(path).read_text(encoding="utf-8"))
-
-
-def write_notebook(path, notebook):
-    """Write a notebook byte for byte as Jupyter does, so that diffs stay small."""
-    text = json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True)
-    Path(path).write_text(text + "\n", encoding="utf-8", newline="\n")

@@ -6,11 +6,13 @@ file that would change is left as it is, and named.
 This module does not know what stands in a chapter, and it runs none.
 """
 
-import json
 from pathlib import Path
 
+from tutorial_lib.tools.files import write_whole
+from tutorial_lib.tools.notebooks import as_text, source_of, tags_of
+
 from . import masters
-from .sheets import sheets, source_of, tags_of
+from .sheets import sheets
 
 LIBRARY = Path(__file__).parents[2]
 SECRET = {"solutions", "__pycache__"}  # folders of the library no student gets
@@ -38,7 +40,7 @@ def export(root, kind, folder, chapter=""):
     try:
         for path, text in files.items():
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(text.encode())
+            write_whole(path, text)
     except OSError as error:
         raise ValueError(f"{path} cannot be written ({error.strerror})") from None
     return [*files]
@@ -82,11 +84,6 @@ def _nbgrader(sheet):
 
 
 FILES = {"student": _student, "otter": _otter, "nbgrader": _nbgrader}
-
-
-def as_text(notebook):
-    """Return a notebook's file as Jupyter would write it."""
-    return json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
 
 
 def _library():

@@ -18,8 +18,9 @@ from pathlib import Path
 import torch
 
 from tutorial_lib.exercises.checking import check
+from tutorial_lib.tools.notebooks import code_cells, source_of, tags_of
 
-from .sheets import sheets, source_of, tags_of
+from .sheets import sheets
 from .statements import leading_to, statements
 from .submission import Submission, Unusable, read_cells
 
@@ -78,8 +79,8 @@ class Grading:
         # What a submission lacks, such as its imports, is taken from the book.
         self.book = [
             statement
-            for cell in self.sheet.notebook["cells"]
-            if cell["cell_type"] == "code" and "exercise" not in tags_of(cell)
+            for cell in code_cells(self.sheet.notebook)
+            if "exercise" not in tags_of(cell)
             for statement in statements(None, source_of(cell))
         ]
 

@@ -4,7 +4,7 @@ A master holds stubs, solutions and tests; the grader makes the students' copy o
 The test is the book's own check. This module writes no file.
 """
 
-from .sheets import source_of
+from tutorial_lib.tools.notebooks import source_of
 
 # With an empty stub a student's copy runs from top to bottom, as the book does:
 # nbgrader's own stub raises an error.

@@ -22,6 +22,8 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tutorial_lib.tools.notebooks import ENVIRONMENT
+
 ROOT = Path(__file__).parents[3]  # where tutorial_lib can be imported from
 PROGRAM = """\
 import sys
@@ -34,9 +36,7 @@ TO_STOP = 0.2  # seconds until Ctrl-C is noticed
 LONGEST_LINE = 100_000
 # Nothing else that is set where the report is made is a student's business.
 KEPT = {"LANG", "LD_LIBRARY_PATH", "PATH", "SYSTEMROOT", "TUTORIAL_DATA"}
-SET = {"MPLBACKEND": "Agg", "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
-SET |= {"PYTHONDONTWRITEBYTECODE": "1", "TQDM_DISABLE": "1"}
-SET |= {"TUTORIAL_PROGRESS": "off"}
+SET = ENVIRONMENT | {"MPLBACKEND": "Agg", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 @dataclass

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 from tutorial_lib.progress_bar import progress_bar
+from tutorial_lib.tools.files import write_whole
 
 from .process import grade
 from .sheets import sheets
@@ -37,7 +38,7 @@ def write_report(root, submissions, out, **rules):
     except OSError as error:
         raise ValueError(f"{path} cannot be written ({error.strerror})") from None
     outcomes = grade_all(root, submissions, **rules)
-    path.write_text(table(outcomes), encoding="utf-8", newline="")
+    write_whole(path, table(outcomes))
     failed = sum(bool(outcome.problem) for outcome in outcomes.values())
     print(f"{len(outcomes)} submissions are in {path}", end="")
     print(f"; {failed} of them could not be graded." if failed else ".")

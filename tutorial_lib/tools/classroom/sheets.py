@@ -8,9 +8,10 @@ import itertools
 from dataclasses import dataclass
 from pathlib import Path
 
+from tutorial_lib.definitions import definitions
 from tutorial_lib.exercises.exercise import Exercise, find
 from tutorial_lib.exercises.helping import MISSING, solution
-from tutorial_lib.tools.sync import definitions, read_notebook
+from tutorial_lib.tools.notebooks import chapters, read_notebook, source_of, tags_of
 
 
 @dataclass(frozen=True)
@@ -85,21 +86,7 @@ def sheets(root, chapter=""):
 
     Raises ValueError if there is no such chapter.
     """
-    start = f"{chapter.zfill(2)}_" if chapter else ""
-    paths = sorted(Path(root).glob(f"notebooks/{start}*.ipynb"))
-    if not paths:
-        raise ValueError(f"there is no chapter {chapter}: look into notebooks/")
-    return [Sheet(path) for path in paths]
-
-
-def source_of(cell):
-    """Return a cell's text, which a file may hold in one piece or line by line."""
-    return "".join(cell["source"])
-
-
-def tags_of(cell):
-    """Return a cell's tags."""
-    return cell["metadata"].get("tags", [])
+    return [Sheet(path) for path in chapters(root, [chapter])]
 
 
 def _tasks(cells):

@@ -10,12 +10,10 @@ This module runs nothing. It sees names alone: what else changes a value, such a
 
 import ast
 import builtins
-import re
 import symtable
 from dataclasses import dataclass
 
-# What IPython understands and Python does not: magics, shell commands, questions.
-FOREIGN = re.compile(r"^([ \t]*)(?:[%!?].*|[\w.]+\?+[ \t]*)$", re.MULTILINE)
+from tutorial_lib.definitions import as_python, first_line
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,17 +35,8 @@ def statements(cell, source):
 
     ``cell`` is kept with each, whatever it is. IPython's magics are left out.
     """
-    source = without_magics(source)
+    source = as_python(source)
     return [_statement(cell, node, source) for node in ast.parse(source).body]
-
-
-def without_magics(source):
-    """Return a cell's source in which magics, if there are any, are `pass`."""
-    try:
-        ast.parse(source)
-    except SyntaxError:
-        return FOREIGN.sub(r"\1pass", source)
-    return source
 
 
 def _statement(cell, node, source):
@@ -76,10 +65,9 @@ def _updated(node):
 
 def _source(node, source):
     """Return the text of a statement, with its decorators."""
-    first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
-    if first == node.lineno:
+    if not getattr(node, "decorator_list", None):
         return ast.get_source_segment(source, node)
-    return "\n".join(source.splitlines()[first - 1 : node.end_lineno])
+    return "\n".join(source.splitlines()[first_line(node) - 1 : node.end_lineno])
 
 
 def _scopes(table):

@@ -12,9 +12,10 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
+from tutorial_lib.definitions import as_python
 from tutorial_lib.exercises.exercise import EXERCISES, find
 
-from .statements import statements, without_magics
+from .statements import statements
 
 LARGEST = 50_000_000  # bytes
 KIT = {"check", "hint", "solution"}
@@ -78,7 +79,7 @@ class Submission:
 
     def _note_calls(self, source):
         """Note which exercise the student calls which name: `check(mine, "1.1")`."""
-        for node in ast.walk(ast.parse(without_magics(source))):
+        for node in ast.walk(ast.parse(as_python(source))):
             if not isinstance(node, ast.Call) or not node.args:
                 continue
             keys = [_key(argument) for argument in node.args]

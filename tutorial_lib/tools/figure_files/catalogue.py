@@ -11,7 +11,7 @@ import difflib
 from pathlib import Path
 from typing import NamedTuple
 
-from tutorial_lib.tools.sync import read_notebook
+from tutorial_lib.tools.notebooks import chapters, read_notebook, source_of
 
 LIVE = "data-figure="  # what the HTML of every live figure carries
 
@@ -25,9 +25,7 @@ class Chapter(NamedTuple):
     @property
     def title(self):
         """Return the chapter's heading, for example ``6 · Learning to align``."""
-        text = "".join(
-            "".join(cell["source"]) + "\n" for cell in self.notebook["cells"]
-        )
+        text = "".join(source_of(cell) + "\n" for cell in self.notebook["cells"])
         headings = (line for line in text.splitlines() if line.startswith("# "))
         return next(headings, f"# {self.path.stem}").removeprefix("# ")
 
@@ -44,20 +42,8 @@ class Entry(NamedTuple):
 
 
 def read_chapters(root, wanted=()):
-    """Return the chapters under ``root``: all, or those in ``wanted``, in book order.
-
-    ``"6"`` and ``"06"`` mean chapter 6. Raises ValueError for one that does not exist.
-    """
-    paths = sorted(Path(root).glob("notebooks/*.ipynb"))
-    chosen = set() if wanted else set(paths)
-    for text in wanted:
-        start = text.zfill(2) if text.isdigit() else text
-        found = {path for path in paths if path.name.startswith(start)}
-        if not found:
-            numbers = ", ".join(path.name[:2] for path in paths)
-            raise ValueError(f"there is no chapter {text}: the book has {numbers}")
-        chosen |= found
-    return [Chapter(path, read_notebook(path)) for path in sorted(chosen)]
+    """Return the chapters under ``root``: all, or those ``wanted`` (see `chapters`)."""
+    return [Chapter(path, read_notebook(path)) for path in chapters(root, wanted)]
 
 
 def figures_of(chapter):

@@ -15,8 +15,9 @@ from pathlib import Path
 from tutorial_lib.progress_bar import progress_bar
 from tutorial_lib.tools.figure_files import catalogue, pages
 from tutorial_lib.tools.figure_files.drawing import CLAIM, PICTURE, PREVIEW
-from tutorial_lib.tools.figure_files.parameters import settings_for
-from tutorial_lib.tools.figure_files.running import STOPPED, prepare, run
+from tutorial_lib.tools.figure_files.running import prepare, settings_for
+from tutorial_lib.tools.files import write_whole
+from tutorial_lib.tools.notebooks import STOPPED, code_cells, run
 
 STORED = "image/png"  # the form in which notebooks keep their pictures
 
@@ -44,7 +45,7 @@ def export(root, out, *, chapters=(), only=(), settings=(), drawing=None):
         sections.append((chapter.title, remarks, [one for one in shown if one]))
     style = drawing and drawing.style
     index = pages.index_page(sections, book=_title(root), style=style)
-    write_whole(out / "index.html", index.encode())
+    write_whole(out / "index.html", index)
     not_begun = {path.stem: ["not begun"] for path in wanted}
     problems = not_begun | problems
     _report(out, sections, problems)
@@ -64,15 +65,18 @@ def _drawn(chapters, wanted, settings, drawing):
         cells = {one.cell for one in figures if one.name in wanted[chapter.path]}
         prepared = prepare(chapter, cells, settings[chapter.path], drawing)
         notebooks.append(prepared)
-    counts = [sum(c.cell_type == "code" for c in one.cells) for one in notebooks]
+    counts = [len(code_cells(notebook)) for notebook in notebooks]
     with progress_bar(sum(counts), unit="cell") as bar:
         for i, (chapter, prepared) in enumerate(zip(chapters, notebooks, strict=True)):
             bar.set_postfix_str(chapter.path.stem)
-            notebook, failure = run(prepared, chapter.path.parent, bar.update)
+            folder = chapter.path.parent
+            # With a real corpus, training takes minutes.
+            notebook, failure = run(prepared, folder, tick=bar.update, timeout=None)
             bar.update(sum(counts[: i + 1]) - bar.n)  # also where it stopped early
             ran = chapter._replace(notebook=notebook)
             _tell_claims(ran, bar)
-            yield ran, catalogue.figures_of(ran), [failure] if failure else []
+            failures = [failure.partition("\n")[0]] if failure else []
+            yield ran, catalogue.figures_of(ran), failures
             if failure == STOPPED:
                 return
 
@@ -104,7 +108,7 @@ def _write(out, chapter, entry, drawing):
             caption=entry.caption,
             style=drawing and drawing.style,
         )
-        write_whole(out / files[1], page.encode())
+        write_whole(out / files[1], page)
     preview = base64.b64decode(catalogue.shown(entry.outputs, PREVIEW)) or None
     return pages.Shown(entry.name, entry.caption, entry.alternative, files, preview)
 
@@ -137,13 +141,6 @@ def _folder(out):
     if not os.access(out, os.W_OK):
         raise ValueError(f"cannot write into {out}: name another folder with --out")
     return out
-
-
-def write_whole(path, content):
-    """Write a file under another name first, so that it is never there in part."""
-    fresh = path.with_name(f"{path.name}.new")
-    fresh.write_bytes(content)
-    os.replace(fresh, path)
 
 
 def _report(out, sections, problems):

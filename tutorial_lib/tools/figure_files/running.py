@@ -1,30 +1,21 @@
-"""Running a chapter for its figures, as far as the last one that is wanted.
+"""Running a chapter for its figures: how they are drawn, and what ``--set`` changes.
 
-The notebook on disk stays as it is. A claim of the chapter that does not hold, as may
-be with other parameters, is noted, and the chapter goes on; any other failure ends it,
-and what was drawn until then is kept.
+A chapter's parameters stand in its cell tagged ``parameters``; papermill reads them
+there and sets others. A setting such as ``seed=7`` goes to every chapter that has the
+parameter. The notebook on disk stays as it is. A claim of the chapter that does not
+hold, as may be with other parameters, is noted, and the chapter goes on.
 
-This module does not know what becomes of the pictures.
+This module does not know what a parameter does, nor what becomes of the pictures.
 """
 
-import asyncio
+import ast
+import copy
 import json
-import os
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from typing import NamedTuple
 
-from tutorial_lib.tools.execute import QUIET
+from tutorial_lib.tools.notebooks import code_cells
 
-# The arithmetic that the book's results were computed with, as in the Makefile.
-ARITHMETIC = {
-    "ATEN_CPU_CAPABILITY": "avx2",
-    "MKL_CBWR": "COMPATIBLE",
-    "OMP_NUM_THREADS": "1",
-    "ONEDNN_MAX_CPU_ISA": "AVX2",
-    "PYTHONHASHSEED": "0",
-}
-STOPPED = "stopped by Ctrl-C"
+KINDS = {bool: "True or False", int: "a whole number", float: "a number"}
 SETUP = """\
 from tutorial_lib.tools.figure_files.drawing import hand_over
 
@@ -70,76 +61,109 @@ def prepare(chapter, cells, settings, drawing):
     It ends with the last of them, stores no outputs, begins by handing its figures
     over, and has the ``settings`` behind its parameters.
     """
-    import nbformat
-
-    notebook = nbformat.reads(json.dumps(chapter.notebook), as_version=4)
-    for cell in notebook.cells:
-        if cell.cell_type == "code":
-            cell.outputs = []  # whatever is there afterwards was drawn in this run
+    notebook = copy.deepcopy(chapter.notebook)
+    for cell in code_cells(notebook):
+        cell["outputs"] = []  # whatever is there afterwards was drawn in this run
     if settings:
         notebook = _with_settings(notebook, settings)
-    last = max(i for i, cell in enumerate(notebook.cells) if cell.id in cells)
-    setup = nbformat.v4.new_code_cell(SETUP.format(**drawing._asdict()), id="hand-over")
-    notebook.cells = [setup, *notebook.cells[: last + 1]]
+    places = [i for i, cell in enumerate(notebook["cells"]) if cell["id"] in cells]
+    setup = {"cell_type": "code", "execution_count": None, "id": "hand-over"}
+    setup |= {"metadata": {}, "outputs": []}
+    setup["source"] = SETUP.format(**drawing._asdict())
+    notebook["cells"] = [setup, *notebook["cells"][: max(places) + 1]]
     return notebook
 
 
 def _with_settings(notebook, settings):
+    import nbformat
     from papermill.parameterize import parameterize_notebook
 
+    notebook = nbformat.from_dict(notebook)
     notebook.metadata["papermill"] = {}
     for cell in notebook.cells:
         cell.metadata.setdefault("tags", [])  # papermill looks for it
-    return parameterize_notebook(notebook, settings)
+    return json.loads(nbformat.writes(parameterize_notebook(notebook, settings)))
 
 
-def run(notebook, folder, tick):
-    """Run a prepared notebook in ``folder``, calling ``tick()`` after each code cell.
+class Parameter(NamedTuple):
+    """A parameter's value in the book, and what its comment says."""
 
-    Returns the notebook with its outputs, and ``None``, ``STOPPED`` or a text saying
-    which cell failed and how.
+    default: object
+    remark: str
+
+
+def settings_for(chapters, settings):
+    """Map the path of each chapter to its settings, a dictionary.
+
+    ``settings`` are texts like ``seed=7``. Raises ValueError for one without ``=``, a
+    parameter that no chapter has, and a value of another kind than the book's own.
     """
-    import nbformat
-    from nbclient import NotebookClient, exceptions
+    if not settings:
+        return {chapter.path: {} for chapter in chapters}
+    asked = dict(_split(text) for text in settings)
+    there = {chapter.path: parameters_of(chapter.path) for chapter in chapters}
+    for name in asked:
+        if not any(name in parameters for parameters in there.values()):
+            raise ValueError(_unknown(name, there))
+    return {
+        path: {
+            name: _read(text, name, parameters[name].default, path)
+            for name, text in asked.items()
+            if name in parameters
+        }
+        for path, parameters in there.items()
+    }
 
-    started = []
-    client = NotebookClient(
-        notebook,
-        coalesce_streams=True,
-        extra_arguments=["--log-level=ERROR"],
-        kernel_name="python3",
-        on_cell_executed=lambda **_: tick(),
-        on_cell_start=lambda cell, **_: started.append(cell["id"]),
-        record_timing=False,
-        resources={"metadata": {"path": str(folder)}},
-        timeout=None,  # with a real corpus, training takes minutes
-    )
-    failure = None
+
+def parameters_of(path):
+    """Map the names in a notebook's cell tagged ``parameters`` to their values."""
+    from papermill.inspection import inspect_notebook
+
+    return {
+        name: Parameter(ast.literal_eval(found["default"]), found["help"])
+        for name, found in inspect_notebook(path).items()
+    }
+
+
+def _split(text):
+    name, sign, value = text.partition("=")
+    if not (sign and name.strip() and value.strip()):
+        raise ValueError(f"--set {text} sets nothing: write it like --set seed=7")
+    return name.strip(), value.strip()
+
+
+def _read(text, name, default, path):
+    """Return the value that ``text`` means where the book has ``default``.
+
+    None says nothing of what else would fit: there a number is one, the rest is text.
+    """
+    if isinstance(default, str):
+        return text
     try:
-        _execute(client)
-    except KeyboardInterrupt:
-        failure = STOPPED
-    except exceptions.CellExecutionError as error:
-        said = error.evalue.partition("\n")[0]
-        failure = f"cell {started[-1]} failed with {error.ename}: {said}"
-    except exceptions.DeadKernelError:
-        failure = f"the kernel died in cell {started[-1]}: is there enough memory?"
-    return json.loads(nbformat.writes(notebook)), failure
+        value = ast.literal_eval(text)
+    except (SyntaxError, ValueError):
+        value = text
+    if isinstance(default, float) and type(value) is int:
+        value = float(value)
+    if default is not None and type(value) is not type(default):
+        kind = KINDS.get(type(default), f"something like {default!r}")
+        raise ValueError(
+            f"{name}={text} does not fit {path.stem}, where {name} is {default!r}: "
+            f"give {kind}"
+        )
+    return value
 
 
-def _execute(client):
-    """Run a client's notebook; Ctrl-C ends its kernel at once and is passed on.
+def _unknown(name, there):
+    known = [
+        f"{path.name[:2]} has "
+        + ", ".join(_described(key, *parameter) for key, parameter in found.items())
+        for path, found in there.items()
+        if found
+    ]
+    listed = f"chapter {'; '.join(known)}" if known else "they have none at all"
+    return f"no chapter that you asked for has a parameter {name}: {listed}"
 
-    In the main thread nbclient takes Ctrl-C for itself, and then fails in some way.
-    """
-    running = client.async_execute(env=os.environ | QUIET | ARITHMETIC)
-    loop = asyncio.new_event_loop()
-    with closing(loop), ThreadPoolExecutor(1) as pool:
-        task = loop.create_task(running)
-        done = pool.submit(loop.run_until_complete, task)
-        try:
-            done.result()
-        except KeyboardInterrupt:
-            client.shutdown_kernel = "immediate"
-            loop.call_soon_threadsafe(task.cancel)
-            raise
+
+def _described(name, default, remark):
+    return f"{name}={default}" + (f" ({remark})" if remark else "")

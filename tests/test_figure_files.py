@@ -17,9 +17,13 @@ from tutorial_lib.tools.figure_files import catalogue
 from tutorial_lib.tools.figure_files.dark import PAPER, darkened, on_dark
 from tutorial_lib.tools.figure_files.drawing import ToleratedClaims, draw
 from tutorial_lib.tools.figure_files.pages import as_html
-from tutorial_lib.tools.figure_files.parameters import settings_for
-from tutorial_lib.tools.figure_files.running import Drawing, drawing_for, prepare
-from tutorial_lib.tools.sync import write_notebook
+from tutorial_lib.tools.figure_files.running import (
+    Drawing,
+    drawing_for,
+    prepare,
+    settings_for,
+)
+from tutorial_lib.tools.notebooks import source_of, write_notebook
 
 pytest.importorskip("papermill")
 BOOK = Path(__file__).parents[1]
@@ -254,16 +258,16 @@ def test_ctrl_c_ends_the_chapter_and_keeps_what_was_drawn_before(root, capsys):
 def test_a_run_ends_with_the_last_figure_and_stores_nothing_from_before(root):
     chapter = catalogue.read_chapters(root, ["2"])[0]
     notebook = prepare(chapter, {"early"}, {}, Drawing("svg", 300, "light"))
-    assert [one.id for one in notebook.cells] == ["hand-over", "h", "early"]
-    assert notebook.cells[-1].outputs == []
+    assert [one["id"] for one in notebook["cells"]] == ["hand-over", "h", "early"]
+    assert notebook["cells"][-1]["outputs"] == []
 
 
 def test_parameters_follow_those_of_the_chapter(root):
     chapter = catalogue.read_chapters(root, ["1"])[0]
     notebook = prepare(chapter, {"line"}, {"seed": 7}, Drawing("svg", 300, "light"))
-    _, _, parameters, injected, _ = notebook.cells
-    assert parameters.id == "parameters"
-    assert "seed = 7" in injected.source
+    _, _, parameters, injected, _ = notebook["cells"]
+    assert parameters["id"] == "parameters"
+    assert "seed = 7" in source_of(injected)
 
 
 def test_only_a_claim_of_the_chapter_itself_is_tolerated():

@@ -1,0 +1,121 @@
+"""Which chapters there are, how a notebook is written, and what a run gives back."""
+
+import json
+import os
+import signal
+import threading
+
+import pytest
+
+from tutorial_lib.tools.files import write_whole
+from tutorial_lib.tools.notebooks import (
+    STOPPED,
+    chapters,
+    code_cells,
+    read_notebook,
+    run,
+    write_notebook,
+)
+
+pytest.importorskip("nbclient")
+
+
+def notebook(*sources):
+    about = {"cell_type": "code", "execution_count": None, "metadata": {}}
+    cells = [
+        about | {"id": f"cell-{i}", "outputs": [], "source": source}
+        for i, source in enumerate(sources)
+    ]
+    return {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+
+
+@pytest.fixture
+def root(tmp_path):
+    """Make a book of three chapters."""
+    (tmp_path / "notebooks").mkdir()
+    for name in ("01_one", "02_two", "11_more"):
+        write_notebook(tmp_path / "notebooks" / f"{name}.ipynb", notebook("1"))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        ([], ["01_one", "02_two", "11_more"]),
+        ([""], ["01_one", "02_two", "11_more"]),
+        (["2"], ["02_two"]),
+        (["11", "01_o"], ["01_one", "11_more"]),
+        (["1", "01"], ["01_one"]),
+    ],
+)
+def test_chapters_are_chosen_by_number_or_name_in_book_order(root, wanted, found):
+    assert [path.stem for path in chapters(root, wanted)] == found
+
+
+@pytest.mark.parametrize("wanted", ["3", "12", "two"])
+def test_a_chapter_that_does_not_exist_is_named_with_those_that_do(root, wanted):
+    message = f"there is no chapter {wanted}: the book has 01, 02, 11"
+    with pytest.raises(ValueError, match=message):
+        chapters(root, ["1", wanted])
+
+
+def test_notebooks_are_written_byte_for_byte_as_jupyter_does(tmp_path):
+    nbformat = pytest.importorskip("nbformat")
+    content = notebook("x = 'é'\nx\n", "# ½")
+    for cell in content["cells"]:
+        cell["source"] = cell["source"].splitlines(keepends=True)
+    write_notebook(tmp_path / "ours.ipynb", content)
+    node = nbformat.from_dict(json.loads(json.dumps(content)))
+    nbformat.write(node, tmp_path / "theirs.ipynb")
+    ours, theirs = (tmp_path / f"{name}.ipynb" for name in ("ours", "theirs"))
+    assert ours.read_bytes() == theirs.read_bytes()
+    assert read_notebook(tmp_path / "ours.ipynb") == content
+
+
+def test_a_file_that_cannot_be_written_whole_stays_as_it_was(tmp_path, monkeypatch):
+    path = tmp_path / "table.csv"
+    write_whole(path, "before")
+
+    def fails(*_):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(os, "replace", fails)
+    with pytest.raises(OSError, match="no space left"):
+        write_whole(path, b"after")
+    assert path.read_text() == "before"
+    assert os.listdir(tmp_path) == ["table.csv"]
+
+
+def test_a_run_gives_the_notebook_back_and_leaves_the_given_one(tmp_path):
+    given, ticks = notebook("import os\nos.getcwd()", "print(2)"), []
+    ran, failure = run(given, tmp_path, tick=lambda: ticks.append(1))
+    assert failure is None and len(ticks) == 2
+    first, second = code_cells(ran)
+    assert first["outputs"][0]["data"]["text/plain"] == [repr(str(tmp_path))]
+    assert "".join(second["outputs"][0]["text"]) == "2\n"
+    assert given == notebook("import os\nos.getcwd()", "print(2)")
+
+
+def test_a_failure_names_the_cell_and_keeps_what_was_shown_before(tmp_path):
+    ran, failure = run(notebook("1", "raise KeyError('x')", "3"), tmp_path)
+    first, *traceback = failure.splitlines()
+    assert first == "cell cell-1 failed with KeyError: 'x'"
+    assert any("raise KeyError" in line for line in traceback)
+    assert [bool(cell["outputs"]) for cell in code_cells(ran)] == [True, True, False]
+
+
+def test_a_kernel_that_dies_and_a_cell_that_never_ends_are_told_apart(tmp_path):
+    _, died = run(notebook("1", "import os\nos._exit(1)"), tmp_path)
+    assert died == "cell cell-1 ended its kernel: is there enough memory?"
+    _, slow = run(notebook("while True: pass"), tmp_path, timeout=1)
+    assert slow == "cell cell-0 was still running after 1 s"
+
+
+def test_ctrl_c_stops_a_run_and_keeps_what_was_shown(tmp_path):
+    def press():
+        threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+    sources = ["1", "import time\ntime.sleep(60)"]
+    ran, failure = run(notebook(*sources), tmp_path, tick=press)
+    assert failure == STOPPED
+    assert code_cells(ran)[0]["outputs"]

@@ -1,0 +1,143 @@
+"""Notebooks: which chapters there are, what their cells hold, and how one is run.
+
+A notebook is plain dictionaries and lists, as its file is. Whoever runs one gets it
+back with its outputs, whatever happened; the file stays as it is.
+
+This module does not know what the notebooks are about, nor who runs them and what for.
+"""
+
+import asyncio
+import json
+import os
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+from tutorial_lib.tools.files import write_whole
+
+CELL_TIMEOUT = 300  # seconds
+STOPPED = "stopped by Ctrl-C"
+# What the book's kernels run with. Only the same arithmetic, one instruction set and
+# one thread, gives results again to the last printed digit. A progress bar would be
+# stored as it last was, and so would the marks of whoever runs.
+ENVIRONMENT = {
+    "ATEN_CPU_CAPABILITY": "avx2",
+    "MKL_CBWR": "COMPATIBLE",
+    "OMP_NUM_THREADS": "1",
+    "ONEDNN_MAX_CPU_ISA": "AVX2",
+    "PYTHONHASHSEED": "0",
+    "TQDM_DISABLE": "1",
+    "TUTORIAL_PROGRESS": "off",
+}
+
+
+def chapters(root, wanted=()):
+    """Return the paths of the chapters under ``root``: all, or those ``wanted``.
+
+    A chapter is wanted by its number, "6" or "06", or by the start of its name; "" asks
+    for nothing. The order is the book's. Raises ValueError for one that does not exist.
+    """
+    paths = sorted(Path(root).glob("notebooks/*.ipynb"))
+    chosen = set()
+    for text in filter(None, wanted):
+        start = f"{text.zfill(2)}_" if text.isdigit() else text
+        found = {path for path in paths if path.name.startswith(start)}
+        if not found:
+            numbers = ", ".join(path.name.partition("_")[0] for path in paths)
+            raise ValueError(f"there is no chapter {text}: the book has {numbers}")
+        chosen |= found
+    return sorted(chosen) or paths
+
+
+def read_notebook(path):
+    """Read a notebook as plain dictionaries and lists."""
+    return json.loads(Path(path).read_text(encoding="utf-8"))
+
+
+def write_notebook(path, notebook):
+    """Write a notebook as ``as_text`` has it, whole or not at all."""
+    write_whole(path, as_text(notebook))
+
+
+def as_text(notebook):
+    """Return a notebook byte for byte as Jupyter writes it: diffs stay small."""
+    text = json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True)
+    return text + "\n"
+
+
+def source_of(cell):
+    """Return a cell's text, which a file may hold in one piece or line by line."""
+    return "".join(cell["source"])
+
+
+def tags_of(cell):
+    """Return a cell's tags."""
+    return cell["metadata"].get("tags", [])
+
+
+def code_cells(notebook):
+    """Return the code cells of a notebook."""
+    return [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+
+
+def run(notebook, folder, *, tick=None, timeout=CELL_TIMEOUT):
+    """Run a notebook in ``folder``; return it with its outputs, and what failed.
+
+    ``tick()`` is called after each code cell, which may take ``timeout`` seconds (None:
+    any time). What failed is None, ``STOPPED`` after Ctrl-C, or a text whose first line
+    says which cell failed and how; the rest is the traceback.
+    """
+    import nbformat
+    from nbclient import NotebookClient
+    from nbclient.exceptions import CellControlSignal, DeadKernelError
+
+    node, started = nbformat.reads(json.dumps(notebook), as_version=4), []
+    client = NotebookClient(
+        node,
+        coalesce_streams=True,  # else what is stored depends on when it was printed
+        extra_arguments=["--log-level=ERROR"],
+        kernel_name="python3",
+        on_cell_executed=lambda **_: tick() if tick else None,
+        on_cell_start=lambda cell, **_: started.append(cell["id"]),
+        record_timing=False,
+        resources={"metadata": {"path": str(folder)}},
+        timeout=timeout,
+    )
+    failure = None
+    try:
+        _execute(client)
+    except KeyboardInterrupt:
+        failure = STOPPED
+    except (CellControlSignal, DeadKernelError) as error:
+        failure = f"cell {started[-1]} {_reason(error, timeout)}"
+    return json.loads(nbformat.writes(node)), failure
+
+
+def _reason(error, timeout):
+    """Say how a cell failed: a sentence, and the traceback if there is one."""
+    from nbclient.exceptions import CellExecutionError, DeadKernelError
+
+    if isinstance(error, CellExecutionError):
+        said = error.evalue.partition("\n")[0]
+        return f"failed with {error.ename}: {said}\n{error}"
+    if isinstance(error, DeadKernelError):
+        return "ended its kernel: is there enough memory?"
+    return f"was still running after {timeout} s"
+
+
+def _execute(client):
+    """Run a client's notebook; Ctrl-C ends its kernel at once and is passed on.
+
+    In the main thread nbclient takes Ctrl-C for itself, and then fails in some way.
+    """
+    running = client.async_execute(env=os.environ | ENVIRONMENT)
+    loop = asyncio.new_event_loop()
+    with closing(loop), ThreadPoolExecutor(1) as pool:
+        task = loop.create_task(running)
+        done = pool.submit(loop.run_until_complete, task)
+        try:
+            done.result()
+        except KeyboardInterrupt:
+            client.shutdown_kernel = "immediate"
+            loop.call_soon_threadsafe(task.cancel)
+            raise
