@@ -8,18 +8,6 @@ PDF := _build/attention-made-visible.pdf
 INSTALLER = uv
 PORT = 8000
 
-# Stored results must come out again to the last printed digit, so everything that
-# runs notebooks uses the same arithmetic: one instruction set, one thread.
-export OMP_NUM_THREADS = 1
-export PYTHONHASHSEED = 0
-# What is stored and tested does not depend on which exercises somebody here has passed.
-export TUTORIAL_PROGRESS = off
-ifeq ($(shell uname -m),x86_64)
-export ATEN_CPU_CAPABILITY = avx2
-export MKL_CBWR = COMPATIBLE
-export ONEDNN_MAX_CPU_ISA = AVX2
-endif
-
 .DEFAULT_GOAL = help
 .NOTPARALLEL:
 .SUFFIXES:
@@ -208,23 +196,17 @@ lint: $(FULL)/installed
 	@$(FULL)/bin/oxlint --deny-warnings --quiet \
 	-c tutorial_lib/figures/.oxlintrc.json tutorial_lib/figures book/_static book/_print
 
-# The notebooks run beside the other tests: that takes two cores, and half the time. The
-# exit status of a pipe is that of its last command, so pytest's are kept in files.
-BESIDE := tests/test_solved_notebooks.py
-
+# A worker a core, each with whole files. A chapter that has passed is not run again until
+# its cells, or what they import, change; FORCE=1 runs all. The exit status of a pipe is
+# that of its last command, so pytest's is kept in a file.
 everything: $(FULL)/installed _build/test.inputs
-	@echo "Running the tests and every notebook"
+	@echo "Running the tests and every notebook that changed"
 	@rm -f _build/test.passed
-	@{ $(FULL)/bin/python -m pytest notebooks $(BESIDE) \
+	@{ FORCE=$(FORCE) PYTHONHASHSEED=0 $(FULL)/bin/python -m pytest notebooks tests -n logical --dist loadfile \
 	--nbval --nbval-current-env --nbval-cell-timeout=300 \
-	--nbval-sanitize-with tests/nbval.cfg \
-	> _build/notebooks.log 2>&1; echo $$? > _build/notebooks.status; } & \
-	{ $(FULL)/bin/python -m pytest tests $(BESIDE:%=--ignore %); \
-	echo $$? > _build/test.status; } 2>&1 | tee _build/test.log; wait; \
-	echo "The notebooks:" | tee -a _build/test.log; \
-	cat _build/notebooks.log | tee -a _build/test.log
+	--nbval-sanitize-with tests/nbval.cfg; echo $$? > _build/test.status; } 2>&1 \
+	| tee _build/test.log
 	@exit $$(cat _build/test.status)
-	@exit $$(cat _build/notebooks.status)
 	@cp _build/test.inputs _build/test.passed
 
 # No part of `make test`: it installs from package indexes, for every chapter anew.

@@ -96,3 +96,16 @@ def test_every_work_that_is_cited_is_in_the_bibliography():
     cited = re.findall(CITATION, "\n".join(texts))
     assert len(cited) >= 5
     assert {f"{author}{year}".lower() for author, year in cited} - keys == set()
+
+
+def test_the_library_page_shows_what_readers_import_and_names_every_tool():
+    page = (ROOT / "book" / "library.md").read_text(encoding="utf-8")
+    shown = set(re.findall(r"\.\./tutorial_lib/(\S+\.py)", page))
+    kept = {name_of(path) for path in MODULES} - {"__main__.py"}
+    apart = ("exercises/", "tools/")
+    assert shown - {"exercises/__init__.py"} == {
+        name for name in kept if not name.startswith(apart)
+    }
+    tools = {path.name for path in (ROOT / "tutorial_lib" / "tools").iterdir()}
+    for tool in tools - {"__init__.py", "__pycache__"}:
+        assert f"`{tool}{'' if tool.endswith('.py') else '/'}`" in page

@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 
 from colab.host import ROOT, Host, changes, publish
+from tutorial_lib.tools.notebooks import chapters
 
 SETUP = "colab-setup"
 LIMIT = 60  # seconds from the first cell to the first figure
@@ -27,14 +28,10 @@ def main(arguments=None):
     parser.add_argument("python", help="of the environment that is like Colab's")
     parser.add_argument("chapter", nargs="?", default="", help="for example 06")
     options = parser.parse_args(arguments)
-    chapter = options.chapter
-    start = chapter.zfill(2) if chapter.isdigit() else chapter
     with tempfile.TemporaryDirectory(prefix="colab-") as folder:
         repository = publish(ROOT, Path(folder) / "repository")
         host = Host(options.python, repository, folder)
-        notebooks = sorted(repository.glob(f"notebooks/{start}*.ipynb"))
-        if not notebooks:
-            sys.exit(f"no notebook starts with {start}: look into notebooks/")
+        notebooks = chapters(repository, [options.chapter])
         print(f"{'seconds':26} install   first figure   total", flush=True)
         failed = [path.stem for path in notebooks if not try_notebook(host, path)]
     print(

@@ -11,6 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tutorial_lib.tools.notebooks import ENVIRONMENT
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 ADDRESS = "https://github.com/you/fork"
@@ -43,10 +45,9 @@ class Host:
                 "GIT_CONFIG_KEY_0": f"url.{repository.as_uri()}.insteadOf",
                 "GIT_CONFIG_VALUE_0": ADDRESS,
                 "PYTHONPATH": f"{HERE / 'stand_in'}",
-                "TQDM_DISABLE": "1",  # as when the notebooks were run to be stored
                 "TUTORIAL_DATA": f"{self.folder / 'data'}",  # where nothing is yet
-                "TUTORIAL_PROGRESS": "off",
-            },
+            }
+            | ENVIRONMENT,
             "language": "python",
         }
 

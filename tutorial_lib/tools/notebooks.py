@@ -9,6 +9,7 @@ This module does not know what the notebooks are about, nor who runs them and wh
 import asyncio
 import json
 import os
+import platform
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -17,18 +18,17 @@ from tutorial_lib.tools.files import write_whole
 
 CELL_TIMEOUT = 300  # seconds
 STOPPED = "stopped by Ctrl-C"
-# What the book's kernels run with. Only the same arithmetic, one instruction set and
-# one thread, gives results again to the last printed digit. A progress bar would be
-# stored as it last was, and so would the marks of whoever runs.
-ENVIRONMENT = {
-    "ATEN_CPU_CAPABILITY": "avx2",
-    "MKL_CBWR": "COMPATIBLE",
-    "OMP_NUM_THREADS": "1",
-    "ONEDNN_MAX_CPU_ISA": "AVX2",
-    "PYTHONHASHSEED": "0",
-    "TQDM_DISABLE": "1",
-    "TUTORIAL_PROGRESS": "off",
-}
+# What the book's kernels run with. A progress bar would be stored as it last was, and
+# so would the marks of whoever runs.
+ENVIRONMENT = {"TQDM_DISABLE": "1", "TUTORIAL_PROGRESS": "off"}
+# Only the same arithmetic gives results again to the last printed digit.
+ENVIRONMENT |= {"OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
+if platform.machine() in ("AMD64", "x86_64"):
+    ENVIRONMENT |= {
+        "ATEN_CPU_CAPABILITY": "avx2",
+        "MKL_CBWR": "COMPATIBLE",
+        "ONEDNN_MAX_CPU_ISA": "AVX2",
+    }
 
 
 def chapters(root, wanted=()):

@@ -1,0 +1,71 @@
+"""What to run again, in a chapter's own kernel, once its exercises are solved.
+
+The kernel has run the whole chapter. What follows in it are the stubs with their
+solutions, the checks, and the cells that use an answer, in order; before each of them,
+whatever gives a name back the value that it had there, if a later cell has changed it.
+"""
+
+import ast
+
+from tutorial_lib.tools.classroom.statements import statements
+from tutorial_lib.tools.notebooks import code_cells, source_of, tags_of
+
+
+def solved_cells(sheet):
+    """Return ``(name, source, is a check)`` of what to run: cells, and parts of others.
+
+    ``sheet`` is a chapter's, of whose cells only the answers' are changed.
+    """
+    solved = {task.stub["id"]: task.solved() for task in sheet.tasks}
+    checks = {task.check["id"] for task in sheet.tasks}
+    cells = code_cells(sheet.notebook)
+    sources = {
+        cell["id"]: solved.get(cell["id"], source_of(cell))
+        for cell in cells
+        if "remove-cell" not in tags_of(cell)
+    }
+    known = [part for name in sources for part in statements(name, sources[name])]
+    wanted = _using_answers(known, {*solved, *checks})
+    found = []
+    for name, parts in _by_cell(_with_lost_values(known, wanted)):
+        whole = name in wanted
+        source = sources[name] if whole else "\n".join(map(_text, parts))
+        found.append((name, source, name in checks))
+    return found
+
+
+def _using_answers(known, exercises):
+    """Return the cells of exercises, and all that use what an exercise binds."""
+    cells, answers = set(exercises), {"progress"}
+    for part in known:
+        if part.cell in cells or part.needs & answers:
+            cells.add(part.cell)
+            answers |= part.binds
+    return cells
+
+
+def _with_lost_values(known, wanted):
+    """Return the wanted cells' statements, and those whose values they miss."""
+    last = {name: i for i, part in enumerate(known) for name in part.binds}
+    waiting = [i for i, part in enumerate(known) if part.cell in wanted]
+    found = set()
+    while waiting:
+        place = waiting.pop()
+        if place not in found:
+            found.add(place)
+            for name in known[place].needs:
+                before = [i for i in range(place) if name in known[i].binds]
+                if before and before[-1] != last[name]:
+                    waiting.append(before[-1])
+    return [known[place] for place in sorted(found)]
+
+
+def _by_cell(parts):
+    """Yield (cell, statements) for statements in order."""
+    cells = dict.fromkeys(part.cell for part in parts)
+    for cell in cells:
+        yield cell, [part for part in parts if part.cell == cell]
+
+
+def _text(part):
+    return ast.unparse(part.node)
