@@ -59,7 +59,7 @@ class Bar:
     def __exit__(self, *_):
         pass
 
-    def set_description(self, name):
+    def set_description(self, name, *, refresh):
         self.name = name
 
     def update(self, count):

@@ -82,7 +82,7 @@ def fetch(address, checksum, *, folder=None):
     try:
         with progress_bar(1, unit="B") as bar:  # pooch learns the total, and sets it
             bar.unit_scale = True  # kB, MB
-            bar.set_description(name)
+            bar.set_description(name, refresh=False)
             get = pooch.HTTPDownloader(progressbar=bar)
             pooch.retrieve(address, checksum, name, path.parent, downloader=get)
         return path
