@@ -28,7 +28,7 @@ from torch import nn
 
 from tutorial_lib import transformer
 from tutorial_lib.data import Vocabulary, detokenize, load_translation, tokenize
-from tutorial_lib.data.originals import read_tatoeba
+from tutorial_lib.data.downloads import read_tatoeba
 from tutorial_lib.decoding import translate
 from tutorial_lib.metrics import bleu, exact_match
 from tutorial_lib.progress_bar import progress_bar

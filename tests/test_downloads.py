@@ -1,6 +1,5 @@
 """Downloads from a server of our own, which breaks off, refuses and lies on request."""
 
-import contextlib
 import gzip
 import hashlib
 import http.server
@@ -18,23 +17,18 @@ CHECKSUM = hashlib.sha256(CONTENT).hexdigest()
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
-    """Serve CONTENT as its server says: ``break_after`` bytes, with ranges or not."""
+    """Serve CONTENT as its server says: with its status, and ``break_after`` bytes."""
 
     def do_GET(self):
-        server, wanted = self.server, self.headers.get("Range")
-        server.ranges.append(wanted)
-        start = (
-            int(wanted.split("=")[1].rstrip("-")) if wanted and server.resumes else 0
-        )
+        server = self.server
+        server.asked += 1
         if server.status != 200:
             self.send_error(server.status)
-        elif start >= len(server.content):
-            self.send_error(416)
         else:
-            self.send_response(206 if start else 200)
-            self.send_header("Content-Length", str(len(server.content) - start))
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(server.content)))
             self.end_headers()
-            self.wfile.write(server.content[start : server.break_after])
+            self.wfile.write(server.content[: server.break_after])
 
     def log_message(self, *_):
         pass
@@ -43,7 +37,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 @pytest.fixture
 def server():
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        server.ranges, server.status, server.resumes = [], 200, True
+        server.asked, server.status = 0, 200
         server.content, server.break_after = CONTENT, None
         server.address = f"http://127.0.0.1:{server.server_port}/pairs.bin?raw=1"
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
@@ -51,28 +45,39 @@ def server():
         server.shutdown()
 
 
+class Bar:
+    """A progress bar as pooch needs it, which keeps its counts."""
+
+    total, count = 1, 0
+
+    def __call__(self, total, *, unit):
+        return self
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def set_description(self, name, *, refresh):
+        self.name = name
+
+    def update(self, count):
+        self.count += count
+
+    def reset(self):
+        self.counted, self.count = self.count, 0
+
+    def close(self):
+        self.closed = True
+
+
 @pytest.fixture
-def bars(monkeypatch):
+def bar(monkeypatch):
     """Replace the progress bar by one that keeps its counts."""
-    opened = []
-
-    class Bar:
-        def __init__(self, total, *, unit, done, shown):
-            self.total, self.count, self.shown = total, done, shown
-            opened.append(self)
-
-        def set_description(self, name):
-            self.name = name
-
-        def update(self, count):
-            self.count += count
-
-    @contextlib.contextmanager
-    def progress_bar(total, **options):
-        yield Bar(total, **options)
-
-    monkeypatch.setattr(downloads, "progress_bar", progress_bar)
-    return opened
+    bar = Bar()
+    monkeypatch.setattr(downloads, "progress_bar", bar)
+    return bar
 
 
 def names(folder):
@@ -96,76 +101,41 @@ def test_a_file_is_fetched_once(server, tmp_path):
     assert path == tmp_path / "new" / "pairs.bin"
     assert path.read_bytes() == CONTENT
     assert fetch(server.address, CHECKSUM, folder=tmp_path / "new") == path
-    assert server.ranges == [None]
+    assert server.asked == 1
     assert names(path.parent) == ["pairs.bin"]
 
 
-def test_the_bar_counts_every_byte(server, tmp_path, bars):
+def test_the_bar_counts_every_byte(server, tmp_path, bar):
     fetch(server.address, CHECKSUM, folder=tmp_path)
-    [bar] = bars
-    assert (bar.name, bar.total, bar.count) == ("pairs.bin", 512_000, 512_000)
-    assert bar.shown
+    assert (bar.name, bar.total, bar.counted) == ("pairs.bin", 512_000, 512_000)
+    assert bar.closed
 
 
-def test_a_broken_download_goes_on_where_it_stopped(server, tmp_path, bars):
+def test_a_broken_download_leaves_nothing_behind(server, tmp_path):
     server.break_after = 200_000
     message = refuse(server, tmp_path)
-    kept = 200_000 - 200_000 % downloads.CHUNK
-    assert f"{kept:,} bytes are kept in pairs.bin.part" in message
-    assert names(tmp_path) == ["pairs.bin.part"]
+    assert f"the connection to 127.0.0.1:{server.server_port} failed" in message
+    assert names(tmp_path) == []
     server.break_after = None
     assert fetch(server.address, CHECKSUM, folder=tmp_path).read_bytes() == CONTENT
-    assert server.ranges == [None, f"bytes={kept}-"]
-    assert (bars[1].total, bars[1].count) == (512_000, 512_000)
-    assert names(tmp_path) == ["pairs.bin"]
 
 
-def test_an_interruption_by_hand_keeps_the_part_too(server, tmp_path, monkeypatch):
-    class Interrupting:
-        def __init__(self, *_, **__):
-            pass
+def test_an_interruption_by_hand_leaves_nothing_behind(server, tmp_path, bar):
+    def interrupt(count):
+        assert len(names(tmp_path)) == 1  # pooch's own, under another name
+        assert names(tmp_path) != ["pairs.bin"]
+        raise KeyboardInterrupt
 
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *_):
-            pass
-
-        def set_description(self, name):
-            pass
-
-        def update(self, count):
-            raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(downloads, "progress_bar", Interrupting)
-        with pytest.raises(KeyboardInterrupt):
-            fetch(server.address, CHECKSUM, folder=tmp_path)
-    assert names(tmp_path) == ["pairs.bin.part"]
-    assert fetch(server.address, CHECKSUM, folder=tmp_path).read_bytes() == CONTENT
-    assert server.ranges[1] == f"bytes={downloads.CHUNK}-"
+    bar.update = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        fetch(server.address, CHECKSUM, folder=tmp_path)
+    assert names(tmp_path) == []
 
 
-def test_without_ranges_the_download_starts_again(server, tmp_path):
-    server.resumes = False
-    (tmp_path / "pairs.bin.part").write_bytes(CONTENT[:1_000])
-    assert fetch(server.address, CHECKSUM, folder=tmp_path).read_bytes() == CONTENT
-    assert server.ranges == ["bytes=1000-"]
-
-
-def test_a_part_with_nothing_left_to_fetch_starts_again(server, tmp_path):
-    (tmp_path / "pairs.bin.part").write_bytes(CONTENT)
-    assert fetch(server.address, CHECKSUM, folder=tmp_path).read_bytes() == CONTENT
-    assert server.ranges == ["bytes=512000-", None]
-
-
-@pytest.mark.parametrize("part", [b"", b"of another file"])
-def test_a_wrong_checksum_leaves_nothing_behind(server, tmp_path, part):
-    (tmp_path / "pairs.bin.part").write_bytes(part)
-    server.content = CONTENT if part else CONTENT[::-1]
-    assert f"not have the checksum {CHECKSUM} and was deleted" in refuse(
-        server, tmp_path
-    )
+def test_a_wrong_checksum_leaves_nothing_behind(server, tmp_path):
+    server.content = CONTENT[::-1]
+    message = refuse(server, tmp_path)
+    assert f"not have the checksum {CHECKSUM} and was deleted" in message
     assert names(tmp_path) == []
 
 
@@ -204,11 +174,12 @@ def test_offline_says_who_was_asked_and_the_way_out(server, tmp_path):
 
 
 def test_a_silent_server_is_given_up(server, tmp_path, monkeypatch):
-    monkeypatch.setattr(downloads, "SECONDS", 0.2)
+    monkeypatch.setattr("pooch.downloaders.DEFAULT_TIMEOUT", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         server.address = f"http://127.0.0.1:{port}/pairs.bin"
-        assert f"no word from 127.0.0.1:{port} for 0.2 s" in refuse(server, tmp_path)
+        message = refuse(server, tmp_path)
+    assert f"the connection to 127.0.0.1:{port} failed (ReadTimeout)" in message
 
 
 def test_a_folder_that_cannot_be_made_is_spoken_of(server, tmp_path):

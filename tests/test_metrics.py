@@ -1,6 +1,4 @@
 import math
-import subprocess
-import sys
 
 import pytest
 import sacrebleu
@@ -56,12 +54,9 @@ def test_an_output_of_one_word_has_no_pair_and_so_no_score():
     )
 
 
-def test_upper_and_lower_case_differ_on_request():
-    assert bleu(["The black cat sleeps"], ["the black cat sleeps"]).score == (
-        pytest.approx(100)
-    )
-    strict = bleu(["The black cat sleeps"], ["the black cat sleeps"], lowercase=False)
-    assert strict.score < 60 and "case:mixed" in strict.signature
+def test_upper_and_lower_case_are_one():
+    score = bleu(["The black cat sleeps"], ["the black cat sleeps"]).score
+    assert score == pytest.approx(100)
 
 
 def test_bleu_agrees_with_sacrebleu_on_punctuation_and_accents():
@@ -93,14 +88,6 @@ def test_sentences_may_have_different_numbers_of_references():
     result = bleu(["a b c d", "e f g h"], uneven)
     assert result.score == pytest.approx(100) and "nrefs:var" in result.signature
     assert bleu(OUTPUTS, [[one] for one in REFERENCES]) == bleu(OUTPUTS, REFERENCES)
-
-
-def test_sacrebleu_is_loaded_only_by_bleu():
-    code = "import sys, tutorial_lib.metrics; print('sacrebleu' in sys.modules)"
-    ran = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
-    assert ran.stdout.strip() == "False"
 
 
 # ---- alignments

@@ -100,7 +100,6 @@ def test_without_an_outlined_cell_there_is_no_frame_and_no_legend(outline):
 
 def grey(fig, query, key):
     """Return the grey values, 0 black to 1 white, that a printer gives a cell."""
-    fig.canvas.draw()
     (ax,) = heat(fig)
     corners = [[key - 0.5, query + 0.5], [key + 0.5, query - 0.5]]
     (left, low), (right, high) = ax.transData.transform(corners).astype(int)
@@ -108,14 +107,16 @@ def grey(fig, query, key):
     return pixels @ [0.299, 0.587, 0.114] / 255
 
 
-@pytest.mark.parametrize("weight", [0.0, 0.3, 0.5, 0.7, 1.0])
-@pytest.mark.parametrize("size", [3, 16])
-def test_a_frame_stands_out_from_a_cell_of_any_colour_in_grey(weight, size):
-    weights = torch.full((size, size), weight)
-    labels = ["word"] * size
-    fig = show_heatmaps(weights, key_labels=labels, outline={(0, 0)})
-    framed = grey(fig, 0, 0)
-    assert framed.max() - framed.min() > 0.7
+@pytest.mark.parametrize("size", [5, 16])
+def test_a_frame_stands_out_from_a_cell_of_any_color_in_grey(size):
+    weights = torch.zeros(size, size)
+    weights[:, :5] = torch.tensor([0.0, 0.3, 0.5, 0.7, 1.0])
+    cells = {(0, key) for key in range(5)}
+    fig = show_heatmaps(weights, key_labels=["word"] * size, outline=cells)
+    fig.canvas.draw()
+    for query, key in cells:
+        framed = grey(fig, query, key)
+        assert framed.max() - framed.min() > 0.7
 
 
 def test_sixteen_words_on_both_axes_of_two_panels_do_not_overlap():

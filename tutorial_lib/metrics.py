@@ -55,15 +55,15 @@ def exact_match(outputs, targets):
     return sum(list(output) == list(target) for output, target in pairs) / len(outputs)
 
 
-def bleu(outputs, references, *, lowercase=True):
+def bleu(outputs, references):
     """Return the corpus ``Bleu`` of translations: Papineni et al. (2002), by sacrebleu.
 
     The geometric mean, all four weighing the same, of the shares of n-grams of 1 to 4
     words that occur in the reference, times a penalty where the outputs are shorter.
     ``outputs`` are sentences as strings, not as words: sacrebleu splits them its own
     way (13a). ``references[i]`` is the reference of ``outputs[i]``, or a list of
-    several. Raises ValueError for words instead of strings, different numbers of
-    outputs and references, and no sentence.
+    several; capitals count as small letters. Raises ValueError for words instead of
+    strings, different numbers of outputs and references, and no sentence.
     """
     from sacrebleu.metrics import BLEU
 
@@ -76,7 +76,7 @@ def bleu(outputs, references, *, lowercase=True):
         _check_each(f"references[{i}]", choices, str, "a string, a whole sentence")
     most = max(map(len, several))
     padded = [[*choices, *[None] * (most - len(choices))] for choices in several]
-    metric = BLEU(lowercase=lowercase)
+    metric = BLEU(lowercase=True)
     score = metric.corpus_score(outputs, list(zip(*padded, strict=True))).score
     return Bleu(score, str(metric.get_signature()))
 

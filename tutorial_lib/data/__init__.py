@@ -3,8 +3,7 @@
 This package knows no model.
 """
 
-from tutorial_lib.data.batches import Batch, Batches
-from tutorial_lib.data.corpora import load_translation
+from tutorial_lib.data.corpora import Translation, load_translation
 from tutorial_lib.data.downloads import DataError
 from tutorial_lib.data.images import ImageBatches, ImageData, Images, load_images
 from tutorial_lib.data.scenes import make_scenes
@@ -13,13 +12,14 @@ from tutorial_lib.data.text import (
     EOS,
     PAD,
     UNK,
+    Batch,
+    Batches,
     SentencePair,
     Vocabulary,
     detokenize,
     pad,
     tokenize,
 )
-from tutorial_lib.data.translation import Translation
 
 __all__ = [
     "BOS",

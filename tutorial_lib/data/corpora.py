@@ -8,13 +8,57 @@ This module knows no model and no file.
 
 import random
 from collections import Counter
+from dataclasses import dataclass
 
-from tutorial_lib.data import grammar
-from tutorial_lib.data.originals import read_multi30k, read_tatoeba
-from tutorial_lib.data.text import SentencePair, Vocabulary, tokenize
-from tutorial_lib.data.translation import Translation
+from tutorial_lib.data.downloads import read_multi30k, read_tatoeba
+from tutorial_lib.data.stories import split
+from tutorial_lib.data.text import Batches, SentencePair, Vocabulary, tokenize
 
+PARTS = ("train", "valid", "test")
 MIN_COUNTS = {"grammar": 1, "tatoeba": 2, "multi30k": 5}
+
+
+@dataclass(frozen=True, repr=False)
+class Translation:
+    """English sentences with their French translations, in three parts.
+
+    ``references`` maps each source sentence of ``valid`` and ``test`` to all its
+    translations; of Tatoeba's several, the pair has the first. ``left_out`` counts the
+    pairs that were not taken, by reason. ``attribution`` says whom to name.
+    """
+
+    name: str
+    train: list[SentencePair]
+    valid: list[SentencePair]
+    test: list[SentencePair]
+    source_vocabulary: Vocabulary
+    target_vocabulary: Vocabulary
+    attribution: str
+    references: dict[tuple[str, ...], list[tuple[str, ...]]]
+    left_out: dict[str, int]
+
+    def batches(self, part="train", *, size=None, tokens=None, shuffle=True, seed=0):
+        """Return the ``Batches`` of one part, "train", "valid" or "test"."""
+        if part not in PARTS:
+            raise ValueError(f'part must be "train", "valid" or "test", got {part!r}')
+        return Batches(
+            getattr(self, part),
+            self.source_vocabulary,
+            self.target_vocabulary,
+            size=size,
+            tokens=tokens,
+            shuffle=shuffle,
+            seed=seed,
+        )
+
+    def __repr__(self):
+        sizes = ", ".join(f"{len(getattr(self, part)):,} {part}" for part in PARTS)
+        english, french = len(self.source_vocabulary), len(self.target_vocabulary)
+        left_out = [f"{count:,} {reason}" for reason, count in self.left_out.items()]
+        return (
+            f"{self.name}: {sizes} pairs; {english:,} English and {french:,} French "
+            f"words; left out: {', '.join(left_out) or 'none'}"
+        )
 
 
 def load_translation(
@@ -27,7 +71,6 @@ def load_translation(
     first=None,
     folder=None,
     longer=(),
-    held_out_combinations=False,
     seed=0,
 ):
     """Return English–French sentence pairs in three parts, as a ``Translation``.
@@ -44,38 +87,34 @@ def load_translation(
 
     Of files only: the ``first`` so many lines of the training file are read; ``folder``
     holds the files, which are read unchecked, and without it they are fetched and
-    checked. Of the grammar only: ``longer`` and ``held_out_combinations``, for tests
-    on what training never showed (see ``grammar.split``). ``seed`` chooses the held-out
-    sentences and the grammar's. Raises ValueError for arguments that do not fit, and
-    DataError for a file that is missing or damaged.
+    checked. Of the grammar only: ``longer`` lists numbers of clauses, 3 or more, of
+    which the test part gets half of ``held_out`` each: lengths that training never
+    showed. ``seed`` chooses the held-out sentences and the grammar's. Raises ValueError
+    for arguments that do not fit, and DataError for a file that is missing or damaged.
     """
-    files, tests = (first, folder), (tuple(longer), held_out_combinations)
-    _check(name, files, tests)
+    _check(name, (first, folder), longer)
     left_out = Counter()
 
     def keep(pairs):
         return [pair for pair in pairs if not _unfit(pair, max_words, left_out)]
 
     if name == "grammar":
-        parts, attribution = _grammar(keep, train, held_out, seed, *tests)
+        parts, attribution = _grammar(keep, train, held_out, seed, longer)
     elif name == "tatoeba":
-        parts, attribution = _tatoeba(keep, held_out, seed, *files)
+        parts, attribution = _tatoeba(keep, held_out, seed, first, folder)
     else:
-        parts, attribution = _multi30k(keep, held_out, *files)
+        parts, attribution = _multi30k(keep, held_out, first, folder)
     min_count = MIN_COUNTS[name] if min_count is None else min_count
     return _assemble(name, parts, train, min_count, attribution, left_out)
 
 
-def _check(name, files, tests):
+def _check(name, files, longer):
     if name not in MIN_COUNTS:
         raise ValueError(f"name must be one of {', '.join(MIN_COUNTS)}, got {name!r}")
     if name == "grammar" and files != (None, None):
         raise ValueError("the grammar reads no file: leave out first= and folder=")
-    if name != "grammar" and any(tests):
-        raise ValueError(
-            f"{name} is what it is: leave out longer= and held_out_combinations=, "
-            "which are for the grammar"
-        )
+    if name != "grammar" and longer:
+        raise ValueError(f"{name} is what it is: leave out longer=, for the grammar")
 
 
 def _unfit(pair, max_words, left_out):
@@ -89,16 +128,10 @@ def _unfit(pair, max_words, left_out):
     return reason is not None
 
 
-def _grammar(keep, train, held_out, seed, longer, held_out_combinations):
+def _grammar(keep, train, held_out, seed, longer):
+    train = 3000 if train is None else train
     test = 500 if held_out is None else held_out
-    parts = grammar.split(
-        3000 if train is None else train,
-        test // 5,
-        test,
-        seed=seed,
-        longer=longer,
-        held_out_combinations=held_out_combinations,
-    )
+    parts = split(train, test // 5, test, seed=seed, longer=longer)
     return map(keep, parts), "made by tutorial_lib.data.grammar"
 
 

@@ -1,23 +1,59 @@
-"""Data files: fetched once, checked, resumed where they broke off, read as text.
+"""Files of real data: where they come from, fetched once, checked, and read.
 
 Files lie in one cache folder, the environment variable ``TUTORIAL_DATA`` or the
-system's usual place. A file gets its name there only when its checksum is right; until
-then what has arrived is called NAME.part. One process at a time fetches a file.
+system's usual place. Pooch fetches them, and gives a file its name there only when its
+checksum is right.
 
-This module knows no corpus: addresses, checksums and names come from outside.
+Tatoeba and Multi30k are English with French. Tatoeba's sentences are CC BY 2.0 FR,
+their authors named line by line in newer files; Multi30k states no licence.
+Fashion-MNIST are 70,000 photographs of clothes. None of it is kept in this repository.
+
+This module knows no words, and nothing of what is done with images: a sentence is a
+line of text, and an image numbers.
 """
 
 import gzip
 import os
+import struct
 import urllib.parse
 import zipfile
 import zlib
 from pathlib import Path
 
+import torch
+
 from tutorial_lib.progress_bar import progress_bar
 
-SECONDS = 30  # how long a server may stay silent
-CHUNK = 1 << 13  # bytes written at a time, and the most that a broken line loses
+# The file at manythings.org/anki grows with time. This is its copy of 167,130 lines at
+# Dive into Deep Learning, whose authors publish the SHA-1 with the address.
+TATOEBA = (
+    "https://d2l-data.s3-accelerate.amazonaws.com/fra-eng.zip",
+    "sha1:94646ad1522d915e7b0f9296181140edcf86a4f5",
+)
+MULTI30K = (  # one commit of github.com/multi30k/dataset
+    "https://raw.githubusercontent.com/multi30k/dataset/"
+    "a3d2e0d26b56f3846f66a952536ffed4e401d05a/data/task1/raw/"
+)
+MULTI30K_CHECKSUMS = {  # SHA-256
+    "train.en.gz": "d79cfa999dd4c51d2cb42499b6796d5a882c3a8a961923c25a898c90f8bbd56f",
+    "train.fr.gz": "622e75069e9f4c577425c4f277116ce66e63a2401c0a2312d90073cb12379a3c",
+    "val.en.gz": "14f7d25ddd868909a9213e361768460edcacdd6ab9d1e77b92560dc10c10dc28",
+    "val.fr.gz": "ca3106f1a72390591d25f6c45cb4cd39dec4cd3f123e099748a3ce5256c160e9",
+    "test_2016_flickr.en.gz": (
+        "611d361c6334bc7246101d48097c13cf5c4413c5befc793cc629934359d532d9"
+    ),
+    "test_2016_flickr.fr.gz": (
+        "6d326e188d259fb1d04ac19eae3af956559b3a0b93d7635e56c90987c40c8b90"
+    ),
+}
+# Where torchvision has it from, and the checksums that it knows.
+FASHION_MNIST = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"
+FASHION_MNIST_CHECKSUMS = {
+    "train-images-idx3-ubyte.gz": "md5:8d4fb7e6c68d591d4c3dfef9ec88bf0d",
+    "train-labels-idx1-ubyte.gz": "md5:25c81989df183df01b3e8a0aad5dffbe",
+    "t10k-images-idx3-ubyte.gz": "md5:bef4ecab320f06d8554ea6380940ec79",
+    "t10k-labels-idx1-ubyte.gz": "md5:bb300cfdad3c16e7a12a480ee83cd310",
+}
 
 
 class DataError(RuntimeError):
@@ -31,93 +67,48 @@ def cache_folder():
     return Path(os.environ.get("TUTORIAL_DATA") or pooch.os_cache("tutorial_lib"))
 
 
-def fetch(address, checksum, *, folder=None, progress=True):
+def fetch(address, checksum, *, folder=None):
     """Return the path of a file, downloaded unless a good copy lies in ``folder``.
 
     ``checksum`` is SHA-256, or another as ``"sha1:…"``. ``folder`` is the cache folder
-    unless given. A download that broke off goes on where it stopped. Raises DataError
-    if the file cannot be had or its checksum is wrong; no part of it bears its name.
+    unless given. Raises DataError if the file cannot be had or its checksum is wrong;
+    then, or after an interruption, no part of it is left.
     """
     import pooch
     import requests
 
-    path = Path(folder or cache_folder()) / _name(address)
-    part = path.with_name(f"{path.name}.part")
-
-    def download(address, temporary, _):
-        _continue(address, part, progress)
-        part.replace(temporary)  # which pooch checks, and only then renames
-
+    host, name = urllib.parse.urlsplit(address).netloc, _name(address)
+    path = Path(folder or cache_folder()) / name
     try:
-        pooch.retrieve(
-            address, checksum, fname=path.name, path=path.parent, downloader=download
-        )
+        with progress_bar(1, unit="B") as bar:  # pooch learns the total, and sets it
+            bar.unit_scale = True  # kB, MB
+            bar.set_description(name, refresh=False)
+            get = pooch.HTTPDownloader(progressbar=bar)
+            pooch.retrieve(address, checksum, name, path.parent, downloader=get)
+        return path
+    except requests.HTTPError as error:
+        reason = f"{host} answered {error.response.status_code} {error.response.reason}"
     except requests.RequestException as error:
-        raise _unavailable(path, address, _reason(error, address, part)) from None
+        reason = f"the connection to {host} failed ({type(error).__name__})"
     except ValueError:
         reason = f"what arrived does not have the checksum {checksum} and was deleted"
-        raise _unavailable(path, address, reason) from None
     except OSError as error:
-        raise _unavailable(path, address, str(error)) from None
-    return path
-
-
-def _continue(address, part, progress):
-    """Append to ``part`` what it lacks, or start again if the server cannot do that."""
-    import requests
-
-    have = part.stat().st_size if part.exists() else 0
-    headers = {"Accept-Encoding": "identity"}  # the bytes that the checksum is of
-    if have:
-        headers["Range"] = f"bytes={have}-"
-    with requests.get(
-        address, headers=headers, stream=True, timeout=SECONDS
-    ) as response:
-        if have and response.status_code == requests.codes.range_not_satisfiable:
-            part.unlink()
-            return _continue(address, part, progress)
-        response.raise_for_status()
-        if response.status_code != requests.codes.partial_content:
-            have = 0
-        rest = response.headers.get("Content-Length")
-        total = have + int(rest) if rest else None
-        with (
-            open(part, "ab" if have else "wb") as file,
-            progress_bar(total, unit="B", done=have, shown=progress) as bar,
-        ):
-            bar.unit_scale = True  # kB, MB
-            bar.set_description(part.stem)
-            for chunk in response.iter_content(CHUNK):
-                file.write(chunk)
-                bar.update(len(chunk))
-
-
-def _reason(error, address, part):
-    import requests
-
-    host = urllib.parse.urlsplit(address).netloc
-    if error.response is not None:
-        return f"{host} answered {error.response.status_code} {error.response.reason}"
-    reason = f"the connection to {host} failed"
-    if isinstance(error, requests.Timeout):
-        reason = f"no word from {host} for {SECONDS} seconds"
-    if part.exists() and (have := part.stat().st_size):
-        reason += (
-            f", {have:,} bytes are kept in {part.name} and the next try adds to it"
-        )
-    return reason
-
-
-def _unavailable(path, address, reason):
+        reason = str(error)
     found = " (what lies there now has another checksum)" if path.exists() else ""
-    return DataError(
-        f"{path.name} could not be downloaded: {reason}. Try again later, or download "
+    raise DataError(
+        f"{name} could not be downloaded: {reason}. Try again later, or download "
         f"{address} yourself and save it as {path}{found}"
     )
 
 
 def _name(address):
     return urllib.parse.urlsplit(address).path.rsplit("/", 1)[-1]
+
+
+def _damaged(path, address, reason):
+    return DataError(
+        f"{path} cannot be read: {reason}. Download {address} (again) and save it there"
+    )
 
 
 def read_lines(path, address, *, member=None):
@@ -127,31 +118,122 @@ def read_lines(path, address, *, member=None):
     Raises DataError, which names ``address`` as the place to have the file from, if it
     is missing, truncated or not UTF-8.
     """
-    path = Path(path)
     try:
-        text = _read(path, member).decode("utf-8")
-    except FileNotFoundError:
-        raise damaged(path, address, "there is no such file") from None
+        text = _read(path, address, member).decode("utf-8")
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
-        raise damaged(path, address, f"line {line} is not UTF-8") from None
-    except (OSError, EOFError, KeyError, zlib.error, zipfile.BadZipFile) as error:
-        raise damaged(path, address, str(error)) from None
+        raise _damaged(path, address, f"line {line} is not UTF-8") from None
     return [line.rstrip("\r") for line in text.removesuffix("\n").split("\n")]
 
 
-def _read(path, member):
-    if path.suffix == ".gz":
-        return gzip.decompress(path.read_bytes())
-    if path.suffix != ".zip":
-        return path.read_bytes()
-    with zipfile.ZipFile(path) as archive:
-        names = [name for name in archive.namelist() if Path(name).name == member]
-        return archive.read(names[0] if names else member)
+def _read(path, address, member=None):
+    """Return the bytes of a file, unpacked."""
+    try:
+        if path.suffix == ".gz":
+            return gzip.decompress(path.read_bytes())
+        if path.suffix != ".zip":
+            return path.read_bytes()
+        with zipfile.ZipFile(path) as archive:
+            names = [name for name in archive.namelist() if Path(name).name == member]
+            return archive.read(names[0] if names else member)
+    except FileNotFoundError:
+        raise _damaged(path, address, "there is no such file") from None
+    except (OSError, EOFError, KeyError, zlib.error, zipfile.BadZipFile) as error:
+        raise _damaged(path, address, str(error)) from None
 
 
-def damaged(path, address, reason):
-    """Return a DataError: the file at ``path`` is no good, with reason and way out."""
-    return DataError(
-        f"{path} cannot be read: {reason}. Download {address} (again) and save it there"
-    )
+def read_tatoeba(*, folder=None, first=None):
+    """Read Tatoeba's pairs, short sentences first: English and French lines.
+
+    ``folder`` holds fra.txt, or the zip file with it, and is read unchecked; without it
+    the file is fetched. Only the ``first`` so many lines are read. Returns English
+    sentences, French sentences and whom to name for them. Raises DataError.
+    """
+    address, checksum = TATOEBA
+    path = Path(folder or "") / "fra.txt"
+    if folder is None or not path.exists():
+        path = _locate(address, checksum, folder)
+    lines = read_lines(path, address, member="fra.txt")[:first]
+    tabs = next((line.count("\t") for line in lines if line), 0)
+    for number, line in enumerate(lines, start=1):
+        if not tabs or (line and line.count("\t") != tabs):
+            reason = f"line {number} has not the columns it should"
+            raise _damaged(path, address, reason)
+    rows = [line.split("\t") if line else ("", "") for line in lines]
+    english, french = ([row[column] for row in rows] for column in (0, 1))
+    where = f"column 3 of {path}" if tabs > 1 else "the sentence's page there"
+    return english, french, f"tatoeba.org, CC BY 2.0 FR; its author: {where}"
+
+
+def read_multi30k(part, *, folder=None, first=None):
+    """Read ``part``, "train", "val" or "test_2016_flickr", of Multi30k.
+
+    ``folder`` holds its files and is read unchecked; without it they are fetched. Only
+    the ``first`` so many lines are read. Returns English sentences, French sentences
+    and whom to name for them. Raises DataError.
+    """
+    sides = []
+    for name in (f"{part}.en.gz", f"{part}.fr.gz"):
+        path = _locate(MULTI30K + name, MULTI30K_CHECKSUMS[name], folder)
+        sides.append(read_lines(path, MULTI30K + name))
+    english, french = sides
+    if len(english) != len(french):
+        reason = f"it has {len(french):,} lines and {part}.en.gz {len(english):,}"
+        raise _damaged(path, MULTI30K + name, reason)
+    return english[:first], french[:first], "Multi30k, github.com/multi30k/dataset"
+
+
+def _locate(address, checksum, folder):
+    if folder is None:
+        return fetch(address, checksum)
+    return Path(folder) / _name(address)
+
+
+def read_fashion_mnist(*, folder=None):
+    """Read the official training and test part of Fashion-MNIST.
+
+    ``folder`` holds the four files, gzipped or not, in itself or as torchvision lays
+    them down in FashionMNIST/raw, and is read unchecked; without it they are fetched.
+    Returns two pairs of images (image, height, width) in 0…255 and labels (image,), and
+    whom to name for them. Raises DataError.
+    """
+    parts = []
+    for part in ("train", "t10k"):
+        labels, _ = _read_idx(f"{part}-labels-idx1-ubyte.gz", folder)
+        name = f"{part}-images-idx3-ubyte.gz"
+        images, path = _read_idx(name, folder)
+        if images.shape != (*labels.shape, 28, 28):
+            reason = f"{tuple(images.shape)} numbers for {tuple(labels.shape)} labels"
+            raise _damaged(path, FASHION_MNIST + name, reason)
+        parts.append((images, labels.long()))
+    return *parts, "Fashion-MNIST, github.com/zalandoresearch/fashion-mnist, MIT"
+
+
+def _read_idx(name, folder):
+    """Read a file of bytes whose header says how many axes they have, and how long."""
+    address = FASHION_MNIST + name
+    path = _find_idx(name, folder)
+    content = _read(path, address)
+    try:
+        axes = content[3]
+        sizes = struct.unpack_from(f">{axes}I", content, 4)
+        numbers = torch.frombuffer(
+            bytearray(content), dtype=torch.uint8, offset=4 + 4 * axes
+        )
+        return numbers.reshape(sizes), path
+    except (IndexError, RuntimeError, ValueError, struct.error):
+        raise _damaged(path, address, "it is not in the idx format") from None
+
+
+def _find_idx(name, folder):
+    """Return where a file of ``folder`` is, or should be; without one, fetch it."""
+    raw = Path("FashionMNIST") / "raw"  # torchvision's place, so that it may share it
+    if folder is None:
+        checksum = FASHION_MNIST_CHECKSUMS[name]
+        return fetch(FASHION_MNIST + name, checksum, folder=cache_folder() / raw)
+    places = [
+        Path(folder) / place / spelled
+        for place in ("", raw)
+        for spelled in (name, name.removesuffix(".gz"))
+    ]
+    return next((place for place in places if place.is_file()), places[0])

@@ -1,16 +1,8 @@
-"""A small English-French grammar: as many sentence pairs as a model can read.
+"""The small grammar: phrases and clauses in two languages, word for word aligned.
 
-A sentence has one to three clauses, joined by *and, but, because, while, when*. More
-than four million sentences have one clause, more than 10¹² two, 10¹⁸ three. French
-agrees in gender, number and person, puts each adjective in its place, moves object
-pronouns before the verb, splits *not* and *never* in two and elides before a vowel.
-Every English sentence has exactly one translation:
-
-- the pronouns of a first clause mean people not named before, and *they* are *ils*;
-  later, a pronoun takes up somebody or something of the clause just before, and all
-  that it could mean in the sentence so far has one gender in French;
-- nobody is addressed (*tu* or *vous*?), and no adjective is said of *I* and *we*,
-  whose gender nobody knows.
+French agrees in gender, number and person, puts each adjective in its place, moves
+object pronouns before the verb, splits *not* and *never* in two and elides before a
+vowel.
 
 The gold alignment covers every word of both sides. *not* and *never* belong to both
 halves of their negation; *do* and *does* to the French verb; *because* and *while* to
@@ -18,81 +10,251 @@ both words of *parce que* and *pendant que*; *a* to the *de* that it becomes aft
 negation; all other words go one to one. Tags are those of Universal Dependencies, but
 that *my*, *his* and *her* before a noun are DET.
 
-This module knows no vocabulary and no model.
+This module knows what a clause may say, and nothing of whether it makes sense.
 """
 
-import random
+from functools import cache
+from itertools import accumulate
+from typing import NamedTuple
 
-from tutorial_lib.data.clauses import translate
-from tutorial_lib.data.stories import combinations, make_story
-
-HELD_OUT = frozenset(  # (adjective, noun), as attribute or as predicate
-    {
-        ("small", "girl"),
-        ("old", "cat"),
-        ("beautiful", "flower"),
-        ("red", "house"),
-        ("black", "dog"),
-        ("white", "bird"),
-        ("cold", "fish"),
-        ("happy", "cook"),
-        ("tired", "woman"),
-    }
+from tutorial_lib.data.lexicon import (
+    ADJECTIVES,
+    CONJUNCTIONS,
+    DETERMINERS,
+    NEGATIONS,
+    NOUNS,
+    PRONOUNS,
+    VERBS,
 )
+from tutorial_lib.data.text import SentencePair
+
+BEFORE_VOWEL = {
+    "le": "l'",
+    "la": "l'",
+    "je": "j'",
+    "me": "m'",
+    "ne": "n'",
+    "de": "d'",
+    "que": "qu'",
+    "ce": "cet",
+    "ma": "mon",
+    "sa": "son",
+}
 
 
-def generate(count, *, seed, clauses=(1, 2)):
-    """Make ``count`` sentence pairs with distinct sources, as a list of SentencePair.
+class Referent(NamedTuple):
+    """Whom or what a phrase speaks of; two with equal fields are the same."""
 
-    ``clauses`` lists how many clauses the sentences have, each number in turn. The same
-    ``seed``, a whole number, gives the same sentences everywhere.
+    noun: str | None  # None: nobody has said
+    kind: str
+    gender: str
+    plural: bool = False
+    person: int = 3
+
+
+class Phrase(NamedTuple):
+    """A noun phrase, a pronoun or a predicate in both languages."""
+
+    referent: Referent | None  # None for a predicate
+    source: tuple[str, ...]
+    tags: tuple[str, ...]
+    target: tuple[tuple[str, int], ...]  # French word, position of its English word
+
+
+def starts_with_vowel(word):
+    """Tell whether French elides before ``word``; every h of the lexicon is mute."""
+    return word[0] in "aàâeéèêhiîoôuœ"
+
+
+def elide(words):
+    """Shorten French words before a vowel: ``le oiseau`` becomes ``l' oiseau``.
+
+    Also gives ``ce``, ``ma`` and ``sa`` their forms ``cet``, ``mon``, ``son``.
     """
-    return _distinct(random.Random(f"grammar {seed}"), count, clauses, set())
-
-
-def split(
-    train=3000,
-    valid=300,
-    test=300,
-    *,
-    seed=0,
-    clauses=(1, 2),
-    longer=(),
-    held_out_combinations=False,
-):
-    """Make training, validation and test pairs, no source sentence in two of the parts.
-
-    Returns three lists of so many SentencePairs, in each of which the numbers of
-    ``clauses`` take turns. For each number in ``longer`` the test part gets further
-    sentences, ``test // len(clauses)`` of them: a length never seen in training. With
-    ``held_out_combinations`` no sentence of the first two parts, and every sentence of
-    the test part, puts an adjective to a noun as in ``HELD_OUT``, each word of which
-    training has in other company.
-    """
-    rng, seen = random.Random(f"grammar {seed}"), set()
-    known, unknown = (False, True) if held_out_combinations else (None, None)
-    parts = [
-        _distinct(rng, count, clauses, seen, held_out=held_out)
-        for count, held_out in ((train, known), (valid, known), (test, unknown))
+    following = [*words[1:], "."]
+    return [
+        BEFORE_VOWEL.get(word, word) if starts_with_vowel(after) else word
+        for word, after in zip(words, following, strict=True)
     ]
-    for number in longer:
-        count = test // len(clauses)
-        parts[-1] += _distinct(rng, count, (number,), seen, held_out=unknown)
-    return tuple(parts)
 
 
-def _distinct(rng, count, clauses, seen, *, held_out=None):
-    """Make pairs whose sources are not yet ``seen``, and add these to it.
+@cache
+def pronoun(referent, *, as_object=False):
+    """Name ``referent`` by its personal pronoun, subject or object, as a Phrase."""
+    human = referent.kind == "person"
+    forms = PRONOUNS[referent.person, referent.plural, referent.gender, human]
+    english, french = forms[2:] if as_object else forms[:2]
+    return Phrase(referent, (english,), ("PRON",), ((french, 0),))
 
-    ``held_out`` says whether they have a combination of ``HELD_OUT``; None: either.
+
+@cache
+def predicate(adjective, referent):
+    """Say ``adjective`` of ``referent``, with which it agrees, as a Phrase."""
+    french = ADJECTIVES[adjective].french[referent.gender, referent.plural]
+    return Phrase(None, (adjective,), ("ADJ",), ((french, 0),))
+
+
+@cache
+def noun_phrases(noun, *, indefinite):
+    """List every phrase around ``noun``, with and without "a", and its weight.
+
+    Returns a tuple of Phrases and the running sums of their weights: two in five of
+    the phrases drawn by them have no adjective, most others one.
     """
-    pairs = []
-    while len(pairs) < count:
-        story = make_story(rng, clauses[len(pairs) % len(clauses)])
-        if held_out not in (None, not HELD_OUT.isdisjoint(combinations(story))):
+    phrases, weights = [], []
+    for name, determiner in DETERMINERS.items():
+        if name == "a" and not (indefinite and NOUNS[noun].kind != "mass"):
             continue
-        pair = translate(story)
-        if pair.source not in seen:
-            seen.add(pair.source)
-            pairs.append(pair)
-    return pairs
+        if name in ("my", "his", "her") and NOUNS[noun].kind == "person":
+            continue  # "ma femme" is a wife
+        for plural in (False, True):
+            if not (determiner.english[plural] and NOUNS[noun].english[plural]):
+                continue
+            for adjectives, weight in attributes(noun):
+                phrases.append(noun_phrase(noun, name, adjectives, plural=plural))
+                weights.append(weight * determiner.weight * (0.4 if plural else 0.6))
+    return tuple(phrases), tuple(accumulate(weights))
+
+
+def attributes(noun):
+    """List the adjectives that ``noun`` may carry, none to two, with their weights."""
+    single = [(name,) for name in NOUNS[noun].adjectives]
+    double = [
+        (first, second)
+        for (first,) in single
+        for (second,) in single
+        if ADJECTIVES[first].before
+        and not (ADJECTIVES[second].before or ADJECTIVES[second].passing)
+    ]
+    choices = [((), 0.4)]
+    choices += [(names, 0.45 / len(single)) for names in single]
+    return choices + [(names, 0.15 / len(double)) for names in double]
+
+
+def noun_phrase(noun, determiner, adjectives=(), *, plural=False):
+    """Put a noun phrase into both languages, as a Phrase.
+
+    Adjectives and determiner agree with the noun in French, where the adjectives stand
+    before or after it, each in its place.
+    """
+    entry = NOUNS[noun]
+    source = [DETERMINERS[determiner].english[plural], *adjectives]
+    source.append(entry.english[plural])
+    if determiner == "a" and source[1][0] in "aeiou":
+        source[0] = "an"
+    column = 2 if plural else "mf".index(entry.gender)
+    target = [(entry.french[plural], len(source) - 1)]
+    for position, name in enumerate(adjectives, start=1):
+        form = agreeing(name, entry, plural=plural)
+        if ADJECTIVES[name].before:
+            target.insert(0, (form, position))
+        else:
+            target.append((form, position))
+    target.insert(0, (DETERMINERS[determiner].french[column], 0))
+    tags = ("DET", *["ADJ"] * len(adjectives), "NOUN")
+    referent = Referent(noun, entry.kind, entry.gender, plural)
+    return Phrase(referent, tuple(source), tags, tuple(target))
+
+
+def agreeing(adjective, noun, *, plural):
+    """Give an attribute the form that agrees with ``noun``: ``bel`` before "oiseau"."""
+    entry, vowel = ADJECTIVES[adjective], starts_with_vowel(noun.french[0])
+    if entry.before and vowel and not plural and noun.gender == "m":
+        return entry.before_vowel
+    return entry.french[noun.gender, plural]
+
+
+class Clause(NamedTuple):
+    """What a clause says: who does something or is something, or does not."""
+
+    conjunction: str | None
+    subject: Phrase
+    negation: str | None
+    verb: str
+    complement: Phrase | None  # an object; after "be" a predicate
+
+    @property
+    def referents(self):
+        """Whom and what the clause speaks of, the subject first."""
+        parts = (self.subject, self.complement)
+        return [part.referent for part in parts if part and part.referent]
+
+
+def translate(clauses):
+    """Write ``clauses`` in both languages, as a SentencePair with gold alignment."""
+    english, french = [], []
+    for clause in clauses:
+        words = _english(clause)
+        places = {}
+        for position, (role, _, _) in enumerate(words, start=len(english)):
+            places.setdefault(role, []).append(position)
+        english += [(word, tag) for _, word, tag in words]
+        french += _french(clause, places)
+    source, tags = zip(*english, strict=True)
+    target = tuple(elide([word for word, _ in french]))
+    links = frozenset(
+        (row, key) for row, (_, keys) in enumerate(french) for key in keys
+    )
+    return SentencePair(source, target, links, tags, len(clauses))
+
+
+def _english(clause):
+    """List the English words of a clause in order, as (role, word, tag)."""
+    words = [("subject", *word) for word in _tagged(clause.subject)]
+    words += _english_verb(clause)
+    if clause.conjunction:
+        tag, _ = CONJUNCTIONS[clause.conjunction]
+        words.insert(0, ("conjunction", clause.conjunction, tag))
+    if clause.complement:
+        words += [("complement", *word) for word in _tagged(clause.complement)]
+    return words
+
+
+def _tagged(phrase):
+    return zip(phrase.source, phrase.tags, strict=True)
+
+
+def _english_verb(clause):
+    """List verb and negation: is not, does not see, never sees."""
+    person, plural = clause.subject.referent.person, clause.subject.referent.plural
+    third = person == 3 and not plural
+    plain, form = VERBS[clause.verb].english[0], VERBS[clause.verb].english[third]
+    verb = ("verb", form, "AUX" if clause.verb == "are" else "VERB")
+    if not clause.negation:
+        return [verb]
+    negation = ("negation", clause.negation, NEGATIONS[clause.negation][0])
+    if clause.verb == "are":
+        return [verb, negation]
+    if clause.negation == "never":
+        return [negation, verb]
+    do = ("verb", "does" if third else "do", "AUX")
+    return [do, negation, ("verb", plain, "VERB")]
+
+
+def _french(clause, places):
+    """List the French words of a clause, each with the places of its English words."""
+    referent, complement = clause.subject.referent, clause.complement
+    verb = VERBS[clause.verb].french[referent.person, referent.plural]
+    core = [(verb, places["verb"])]
+    if complement and complement.tags == ("PRON",):
+        core = _placed(complement, places["complement"]) + core
+        complement = None
+    if clause.negation:
+        _, french = NEGATIONS[clause.negation]
+        at = places["negation"]
+        core = [("ne", at), *core, (french, at)]
+    words = _placed(clause.subject, places["subject"]) + core
+    if complement:
+        words += _placed(complement, places["complement"], bare=clause.negation)
+    if clause.conjunction:
+        _, french = CONJUNCTIONS[clause.conjunction]
+        words = [(word, places["conjunction"]) for word in french.split()] + words
+    return words
+
+
+def _placed(phrase, places, *, bare=False):
+    """List the French words of a phrase; ``bare``: with "de" in place of "un"."""
+    words = [(word, [places[position]]) for word, position in phrase.target]
+    if bare and words[0][0] in ("un", "une"):
+        words[0] = ("de", words[0][1])
+    return words

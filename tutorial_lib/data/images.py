@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import torch
 
-from tutorial_lib.data.fashion_mnist import ATTRIBUTION, read_fashion_mnist
+from tutorial_lib.data.downloads import read_fashion_mnist
 from tutorial_lib.data.scenes import make_scenes
 
 PARTS = ("train", "test")
@@ -22,6 +22,18 @@ DIGITS = tuple("0123456789")
 DIGITS_ATTRIBUTION = (
     "Optical Recognition of Handwritten Digits: Alpaydin and Kaynak (1998), CC BY 4.0, "
     "from scikit-learn"
+)
+CLOTHES = (
+    "T-shirt/top",
+    "Trouser",
+    "Pullover",
+    "Dress",
+    "Coat",
+    "Sandal",
+    "Shirt",
+    "Sneaker",
+    "Bag",
+    "Ankle boot",
 )
 
 
@@ -168,12 +180,12 @@ def _cluttered_digits(train, held_out, seed):
 
 
 def _fashion_mnist(train, held_out, folder, seed):
-    *parts, classes = read_fashion_mnist(folder=folder)
+    *parts, attribution = read_fashion_mnist(folder=folder)
     parts = [
         _first(wanted, *part, random.Random(f"{name} {seed}"))
         for name, wanted, part in zip(PARTS, (train, held_out), parts, strict=True)
     ]
-    return ImageData("fashion_mnist", *parts, classes, ATTRIBUTION)
+    return ImageData("fashion_mnist", *parts, CLOTHES, attribution)
 
 
 def _first(wanted, images, labels, rng):

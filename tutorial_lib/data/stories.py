@@ -1,13 +1,32 @@
-"""Stories: which clauses make sense, alone and one after the other.
+"""Stories: which clauses make sense, alone and one after the other, and pairs of them.
+
+A sentence has one to three clauses, joined by *and, but, because, while, when*. More
+than four million sentences have one clause, more than 10¹² two, 10¹⁸ three. Every
+English sentence has exactly one translation:
+
+- the pronouns of a first clause mean people not named before, and *they* are *ils*;
+  later, a pronoun takes up somebody or something of the clause just before, and all
+  that it could mean in the sentence so far has one gender in French;
+- nobody is addressed (*tu* or *vous*?), and no adjective is said of *I* and *we*,
+  whose gender nobody knows.
 
 This module knows what goes with what, and nothing of how it is said.
 """
 
+import random
 from functools import cache
 
-from tutorial_lib.data.clauses import Clause
+from tutorial_lib.data.grammar import (
+    Clause,
+    Referent,
+    noun_phrases,
+    predicate,
+    pronoun,
+    translate,
+)
 from tutorial_lib.data.lexicon import ADJECTIVES, NOUNS, VERBS
-from tutorial_lib.data.phrases import Referent, noun_phrases, predicate, pronoun
+
+CLAUSES = (1, 2)  # how many a sentence has, in turn
 
 _SPEAKERS = tuple(  # I, we
     Referent(None, "person", "m", plural, person=1) for plural in (False, True)
@@ -24,6 +43,32 @@ _NEGATIONS = {None: 6, "not": 2, "never": 1}
 _REASONS = ("are", "love", "see", "hear")
 
 
+def split(train, valid, test, *, seed, longer=()):
+    """Make training, validation and test pairs, no source sentence in two of the parts.
+
+    Returns three lists of so many SentencePairs, in each of which sentences of one and
+    of two clauses take turns. For each number of clauses in ``longer`` the test part
+    gets half as many sentences more: a length never seen in training. The same
+    ``seed`` gives the same sentences everywhere.
+    """
+    rng, seen = random.Random(f"grammar {seed}"), set()
+    parts = [_distinct(rng, count, CLAUSES, seen) for count in (train, valid, test)]
+    for number in longer:
+        parts[-1] += _distinct(rng, test // len(CLAUSES), (number,), seen)
+    return tuple(parts)
+
+
+def _distinct(rng, count, clauses, seen):
+    """Make pairs whose sources are not yet ``seen``, and add these to it."""
+    pairs = []
+    while len(pairs) < count:
+        pair = translate(make_story(rng, clauses[len(pairs) % len(clauses)]))
+        if pair.source not in seen:
+            seen.add(pair.source)
+            pairs.append(pair)
+    return pairs
+
+
 def make_story(rng, clauses):
     """Draw so many ``clauses`` that make sense together, as a list of Clause."""
     story = []
@@ -32,17 +77,6 @@ def make_story(rng, clauses):
         if clause and _makes_sense(clause, story) and _follows(clause, story):
             story.append(clause)
     return story
-
-
-def combinations(story):
-    """List each (adjective, noun) of a story, of the phrase or of the whole clause."""
-    pairs = []
-    for clause in story:
-        for phrase in filter(None, (clause.subject, clause.complement)):
-            who = phrase.referent or clause.subject.referent
-            words = zip(phrase.source, phrase.tags, strict=True)
-            pairs += [(word, who.noun) for word, tag in words if tag == "ADJ"]
-    return pairs
 
 
 def _draft(rng, story):
@@ -139,9 +173,18 @@ def _makes_sense(clause, story):
         return False
     if clause.verb != "are":
         return True
-    described = [noun for _, noun in combinations(story)]
     plain = "ADJ" not in clause.subject.tags
-    return plain and clause.subject.referent.noun not in described
+    return plain and clause.subject.referent.noun not in _described(story)
+
+
+def _described(story):
+    """Return the nouns to which a story puts an adjective, or of which it says one."""
+    return {
+        (phrase.referent or clause.subject.referent).noun
+        for clause in story
+        for phrase in (clause.subject, clause.complement)
+        if phrase and "ADJ" in phrase.tags
+    }
 
 
 def _follows(clause, story):

@@ -1,14 +1,19 @@
-"""Text as numbers: sentences to words and back, words to indices and back.
+"""Text as numbers: sentences to words, words to indices, pairs to padded batches.
 
-A word that the vocabulary lacks becomes ``<unk>``; nothing is ever cut.
+A word that the vocabulary lacks becomes ``<unk>``; nothing is ever cut. In a batch a
+source sentence is its words and no more; a target sentence stands between ``<bos>``
+and ``<eos>``.
 
-This module knows no corpus, no batch and no model.
+This module knows no corpus and no model.
 """
 
+import random
 import re
 import unicodedata
 from collections import Counter
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import NamedTuple
 
 import torch
 
@@ -85,9 +90,6 @@ class Vocabulary:
     def __len__(self):
         return len(self.words)
 
-    def __contains__(self, word):
-        return word in self._indices
-
     def encode(self, words):
         """Return the index of each word as a list; an unknown word's is ``UNK``."""
         return [self._indices.get(word, UNK) for word in words]
@@ -102,23 +104,17 @@ class Vocabulary:
         return [self.words[i] for i in indices[:end] if i not in (PAD, BOS)]
 
 
-def pad(sentences, vocabulary, *, max_words=None):
+def pad(sentences, vocabulary):
     """Encode source sentences, lists of words, as one tensor for a model.
 
     Returns indices (batch, token), filled with ``PAD``, and lengths (batch,). Raises
-    ValueError, naming the sentence, if one is empty, is longer than ``max_words`` or
-    is a string that was not tokenized.
+    ValueError, naming the sentence, if one is empty or a string that was not tokenized.
     """
     for number, sentence in enumerate(sentences):
         if isinstance(sentence, str):
             raise ValueError(f"{sentence!r} is not a list of words: tokenize it first")
         if not sentence:
             raise ValueError(f"a sentence must have a word, number {number} has none")
-        if max_words is not None and len(sentence) > max_words:
-            raise ValueError(
-                f"{' '.join(sentence)!r} has {len(sentence)} words, more than "
-                f"max_words={max_words}: shorten it, nothing is cut off silently"
-            )
     return pad_rows([vocabulary.encode(sentence) for sentence in sentences])
 
 
@@ -132,3 +128,101 @@ def pad_rows(rows):
     for row, indices in zip(padded, rows, strict=True):
         row[: len(indices)] = torch.tensor(indices)
     return padded, lengths
+
+
+class Batch(NamedTuple):
+    """Encoded sentence pairs, padded with ``PAD``: integer tensors and nothing else.
+
+    A target is ``<bos> words <eos>`` and its length counts all of them.
+    """
+
+    source: torch.Tensor  # (batch, token)
+    source_lengths: torch.Tensor  # (batch,)
+    target: torch.Tensor  # (batch, token)
+    target_lengths: torch.Tensor  # (batch,)
+
+
+class Batches:
+    """Sentence pairs in padded batches; iterating once is one epoch.
+
+    A batch holds ``size`` pairs, or at most ``tokens`` target tokens, padding counted:
+    give one of the two. Shuffled pairs are bucketed by length, so that little is
+    padding, and the same seed and epoch give the same batches. With ``shuffle=False``
+    the pairs stay in their order. Raises ValueError if there is no pair, if one has an
+    empty side, or if one alone has more than ``tokens`` target tokens.
+    """
+
+    def __init__(
+        self,
+        pairs,
+        source_vocabulary,
+        target_vocabulary,
+        *,
+        size=None,
+        tokens=None,
+        shuffle=True,
+        seed=0,
+    ):
+        given = [number for number in (size, tokens) if number is not None]
+        if len(given) != 1 or given[0] < 1:
+            raise ValueError(
+                "give the size of a batch as one of size= (sentence pairs) and "
+                f"tokens= (target tokens), got size={size} and tokens={tokens}"
+            )
+        self.shuffle, self.seed, self.epoch = shuffle, seed, 0
+        self._rows = [
+            _encode(pair, source_vocabulary, target_vocabulary) for pair in pairs
+        ]
+        if not self._rows:
+            raise ValueError("there is no sentence pair to make batches of")
+        lengths = [len(target) for _, target in self._ordered()]
+        self._cuts = [0, *accumulate(_batch_sizes(lengths, size, tokens))]
+
+    def set_epoch(self, epoch):
+        """Choose the shuffle of the next iteration, as torch's samplers do."""
+        self.epoch = epoch
+
+    def __len__(self):
+        return len(self._cuts) - 1
+
+    def __iter__(self):
+        rows, slices = self._ordered(), list(pairwise(self._cuts))
+        if self.shuffle:
+            random.Random(f"batches {self.seed} {self.epoch}").shuffle(slices)
+        for start, stop in slices:
+            sources, targets = zip(*rows[start:stop], strict=True)
+            yield Batch(*pad_rows(sources), *pad_rows(targets))
+
+    def _ordered(self):
+        """Sort by length, pairs of equal lengths at random, or keep the order."""
+        if not self.shuffle:
+            return self._rows
+        rows = list(self._rows)
+        random.Random(f"pairs {self.seed} {self.epoch}").shuffle(rows)
+        # Target first: its lengths, and so the cuts, are then alike in every epoch.
+        return sorted(rows, key=lambda row: (len(row[1]), len(row[0])))
+
+
+def _encode(pair, source_vocabulary, target_vocabulary):
+    if not pair.source or not pair.target:
+        raise ValueError(f"both sides of a pair must have a word, got {pair}")
+    target = [BOS, *target_vocabulary.encode(pair.target), EOS]
+    return source_vocabulary.encode(pair.source), target
+
+
+def _batch_sizes(lengths, size, tokens):
+    """Yield how many sentences, of these target lengths in turn, make each batch."""
+    count = longest = 0
+    for length in lengths:
+        if tokens is not None and length > tokens:
+            raise ValueError(
+                f"a target sentence has {length} tokens, <bos> and <eos> counted, and "
+                f"tokens={tokens}: raise it, or leave out long sentences (max_words=)"
+            )
+        longest = max(longest, length)
+        full = count == size if tokens is None else (count + 1) * longest > tokens
+        if full:
+            yield count
+            count, longest = 0, length
+        count += 1
+    yield count

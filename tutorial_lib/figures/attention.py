@@ -6,7 +6,7 @@ This module knows no model: weights and tokens go in.
 import numpy as np
 import torch
 
-from tutorial_lib.plotting.outlines import add_legend, draw_outline
+from tutorial_lib.plotting.heatmaps import add_legend, draw_outline
 
 from .figure import Figure
 from .inputs import as_text

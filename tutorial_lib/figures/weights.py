@@ -8,7 +8,7 @@ import zlib
 
 import numpy as np
 
-from tutorial_lib.plotting.outlines import as_cells
+from tutorial_lib.plotting.heatmaps import as_cells
 
 from .inputs import as_array
 

@@ -12,9 +12,9 @@ from tutorial_lib.plotting.charts import (
     show_curves,
     show_images,
     show_lookup,
+    show_unrolled,
 )
 from tutorial_lib.plotting.heatmaps import show_heatmaps
-from tutorial_lib.plotting.unrolled import show_unrolled
 
 __all__ = [
     "show_bars",

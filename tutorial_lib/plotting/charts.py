@@ -1,6 +1,8 @@
-"""Charts: curves, bars, images and the picture of one look-up."""
+"""Charts: curves, bars, images, and pictures of a look-up and of a translator."""
 
 from tutorial_lib.plotting.panels import BLUE, CYCLE, GREY, ORANGE, array, open_panels
+
+_INPUT, _STATE, _BACKWARD, _OUTPUT = 0.0, 1.0, 1.9, 2.6  # heights in show_unrolled
 
 
 def show_curves(
@@ -30,14 +32,14 @@ def show_curves(
         for ax, (title, lines) in zip(axes.flat, panels.items(), strict=True):
             if points is not None:
                 ax.scatter(*points, s=14, color=GREY, alpha=0.6, label=points_label)
-            for colour, (label, y) in zip(CYCLE * 3, lines.items(), strict=False):
+            for color, (label, y) in zip(CYCLE * 3, lines.items(), strict=False):
                 dashed = label.startswith("true")
-                line = {"color": GREY, "ls": "--"} if dashed else {"color": colour}
+                line = {"color": GREY, "ls": "--"} if dashed else {"color": color}
                 ax.plot(array(x), array(y), label=label, **line)
-            for colour, (label, place) in zip(
+            for color, (label, place) in zip(
                 CYCLE[1:], (marks or {}).items(), strict=False
             ):
-                ax.axvline(place, color=colour, ls=":", label=label)
+                ax.axvline(place, color=color, ls=":", label=label)
             ax.set(title=title, xlabel=xlabel, xscale=xscale, yscale=yscale)
         axes.flat[0].set_ylabel(ylabel)
         handles, labels = axes.flat[0].get_legend_handles_labels()
@@ -73,7 +75,7 @@ def show_lookup(weights, *, query, keys, values, output):
     ``output`` are the texts in the boxes.
     """
     rows = len(keys)
-    middle = (rows - 1) / 2
+    middle, large = (rows - 1) / 2, {"pad": 0.4, "fontsize": 10}
     with open_panels(1, 1, size=(7.4, 0.62 * rows + 0.8)) as (fig, axes):
         ax = axes.item()
         for i, weight in enumerate(array(weights)):
@@ -81,10 +83,10 @@ def show_lookup(weights, *, query, keys, values, output):
             ax.plot([0, 1], [middle, i], color=BLUE, solid_capstyle="round", **line)
             ax.plot([2, 3], [i, middle], color=ORANGE, solid_capstyle="round", **line)
             ax.text(1.5, i, f"{weight:.2f}", ha="center", va="center", fontsize=10)
-            _box(ax, 1, i, keys[i], BLUE)
-            _box(ax, 2, i, values[i], ORANGE)
-        _box(ax, 0, middle, query, BLUE)
-        _box(ax, 3, middle, output, ORANGE)
+            _box(ax, 1, i, keys[i], BLUE, **large)
+            _box(ax, 2, i, values[i], ORANGE, **large)
+        _box(ax, 0, middle, query, BLUE, **large)
+        _box(ax, 3, middle, output, ORANGE, **large)
         for x, title in enumerate(["query", "keys", "values", "output"]):
             ax.text(x, -0.85, title, ha="center", color=GREY)
         ax.text(1.5, -0.85, "weights", ha="center", color=GREY)
@@ -107,6 +109,68 @@ def show_images(images, *, titles=None, columns=8):
     return fig
 
 
-def _box(ax, x, y, text, colour):
-    style = {"boxstyle": "round,pad=0.4", "fc": "white", "ec": colour, "lw": 1.4}
-    ax.text(x, y, text, ha="center", va="center", fontsize=10, bbox=style)
+def show_unrolled(source, target):
+    """Draw an encoder that reads in both directions, one vector c, and a decoder.
+
+    ``source`` and ``target`` are lists of a few words. Every decoder state gets the
+    word before, and c; dashed lines carry a written word to where it is read.
+    """
+    columns = len(source) + len(target) + 2
+    with open_panels(1, 1, size=(0.78 * columns, 2.8)) as (fig, axes):
+        ax = axes.item()
+        context = _draw_encoder(ax, source)
+        _draw_decoder(ax, target, context)
+        ax.set(xlim=(-0.6, columns - 0.4), ylim=(-0.3, 3.3))
+        ax.axis("off")
+    return fig
+
+
+def _draw_encoder(ax, source):
+    """Draw the words and both directions; return the place of the context."""
+    last, context = len(source) - 1, (len(source), (_STATE + _BACKWARD) / 2)
+    for x, word in enumerate(source):
+        _text(ax, x, _INPUT, word)
+        _arrow(ax, (x - 0.12, _INPUT), (x - 0.12, _STATE), GREY)
+        _arrow(ax, (x + 0.12, _INPUT), (x + 0.12, _BACKWARD), GREY)
+        if x < last:
+            _arrow(ax, (x, _STATE), (x + 1, _STATE), BLUE)
+            _arrow(ax, (x + 1, _BACKWARD), (x, _BACKWARD), BLUE)
+        for y, name in ((_STATE, "→"), (_BACKWARD, "←")):
+            _box(ax, x, y, name, BLUE)
+    _arrow(ax, (last, _STATE), context, BLUE)
+    _arrow(ax, (0, _BACKWARD), context, BLUE, bend=-0.35)
+    _box(ax, *context, "c", ORANGE)
+    _text(ax, last / 2, 3.15, "encoder", color=GREY)
+    return context
+
+
+def _draw_decoder(ax, target, context):
+    first = context[0] + 1
+    inputs, outputs = ["<bos>", *target], [*target, "<eos>"]
+    for x, (read, written) in enumerate(zip(inputs, outputs, strict=True), first):
+        _text(ax, x, _INPUT, read)
+        _text(ax, x, _OUTPUT, written)
+        bend = 0.0 if x == first else -0.24
+        _arrow(ax, context, (x, _STATE), ORANGE, bend=bend)
+        _arrow(ax, (x, _INPUT), (x, _STATE), GREY)
+        _arrow(ax, (x, _STATE), (x, _OUTPUT), GREY)
+        if x > first:
+            _arrow(ax, (x - 1, _STATE), (x, _STATE), BLUE)
+            ax.plot([x - 0.8, x - 0.2], [_OUTPUT - 0.22, _INPUT + 0.22], ":", c=GREY)
+        _box(ax, x, _STATE, "s", BLUE)
+    _text(ax, first + len(target) / 2, 3.15, "decoder", color=GREY)
+
+
+def _text(ax, x, y, text, *, color="black"):
+    ax.text(x, y, text, ha="center", va="center", fontsize=9, color=color)
+
+
+def _box(ax, x, y, text, color, *, pad=0.35, fontsize=9):
+    style = {"boxstyle": f"round,{pad=}", "fc": "white", "ec": color, "lw": 1.4}
+    ax.text(x, y, text, ha="center", va="center", fontsize=fontsize, bbox=style)
+
+
+def _arrow(ax, start, end, color, *, bend=0.0):
+    style = {"arrowstyle": "-|>", "color": color, "lw": 1.1, "mutation_scale": 9}
+    style |= {"shrinkA": 11, "shrinkB": 11, "connectionstyle": f"arc3,rad={bend}"}
+    ax.annotate("", end, start, arrowprops=style, zorder=0)

@@ -1,8 +1,11 @@
-"""Heatmaps: attention weights, or scores, as grids of colored cells."""
+"""Heatmaps: attention weights, or scores, as grids of colored cells.
+
+Cells that a reader shall compare with may be framed. Nothing here knows what framed
+cells mean: their label says it.
+"""
 
 import torch
 
-from tutorial_lib.plotting.outlines import add_legend, as_cells, draw_outline
 from tutorial_lib.plotting.panels import array, open_panels
 
 
@@ -96,10 +99,8 @@ def _hidden(mask, weights):
 
 
 def _draw_cells(ax, cells, limit, scores):
-    lowest, colours = (-limit, "RdBu_r") if scores else (0, "Blues")
-    return ax.imshow(
-        array(cells), cmap=colours, vmin=lowest, vmax=limit, aspect="equal"
-    )
+    lowest, colors = (-limit, "RdBu_r") if scores else (0, "Blues")
+    return ax.imshow(array(cells), cmap=colors, vmin=lowest, vmax=limit, aspect="equal")
 
 
 def _write_numbers(ax, cells, image, hatched):
@@ -109,9 +110,9 @@ def _write_numbers(ax, cells, image, hatched):
         return
     for i, j in cells.isfinite().nonzero().tolist():
         value = cells[i, j].item()
-        colour = "white" if abs(value) > 0.6 * image.norm.vmax else "black"
+        color = "white" if abs(value) > 0.6 * image.norm.vmax else "black"
         place = {"ha": "center", "va": "center", "fontsize": 8}
-        number = ax.text(j, i, f"{value:.2f}", color=colour, **place)
+        number = ax.text(j, i, f"{value:.2f}", color=color, **place)
         if hatched[i, j]:  # the cell's own color keeps the hatching off the number
             clear = withStroke(linewidth=3, foreground=image.to_rgba(value))
             number.set_path_effects([clear])
@@ -140,3 +141,66 @@ def _label_cells(ax, query_labels, key_labels):
         turned = {"rotation": 45, "ha": "right"} if longest > 3 else {}
         ax.set_xticks(range(len(key_labels)), key_labels, **turned)
     ax.tick_params(length=0 if query_labels or key_labels else 2)
+
+
+def as_cells(outline, shape):
+    """Return a boolean tensor of ``shape`` (…, query, key), True in outlined cells.
+
+    ``outline`` is a set of pairs (query, key), or a boolean tensor or array that
+    broadcasts to ``shape``. Raises ValueError for a pair outside the map, values that
+    are not boolean, and a shape that does not fit.
+    """
+    if isinstance(outline, (set, frozenset)):
+        return _from_pairs(outline, shape)
+    cells = torch.as_tensor(outline).detach().cpu()
+    if cells.dtype != torch.bool:
+        raise ValueError(
+            "outline must be boolean, or a set of pairs (query, key), got "
+            f"{str(cells.dtype).removeprefix('torch.')}"
+        )
+    try:
+        return cells.expand(shape)
+    except RuntimeError:
+        raise ValueError(
+            f"outline {tuple(cells.shape)} must broadcast to {tuple(shape)}, of which "
+            "the last two are query and key"
+        ) from None
+
+
+def draw_outline(ax, cells, *, size):
+    """Frame the cells (query, key), ``size`` inches wide: black in white, on any."""
+    for query, key in cells.nonzero().tolist():
+        ax.add_patch(_frame(key, query, size))
+
+
+def add_legend(fig, label):
+    """Say below the figure what its frames mean."""
+    square = {"handlelength": 1.2, "handleheight": 1.2, "frameon": False}
+    fig.legend([_frame(0, 0, 1)], [label], loc="outside lower center", **square)
+
+
+def _from_pairs(pairs, shape):
+    queries, keys = shape[-2:]
+    cells = torch.zeros(queries, keys, dtype=torch.bool)
+    for query, key in sorted(pairs):
+        if not (0 <= query < queries and 0 <= key < keys):
+            raise ValueError(
+                f"outline ({query}, {key}) lies outside a map of {queries} queries × "
+                f"{keys} keys: its pairs are (query, key), counted from 0"
+            )
+        cells[query, key] = True
+    return cells.expand(shape)
+
+
+def _frame(x, y, size):
+    from matplotlib.patches import Rectangle
+    from matplotlib.patheffects import withStroke
+
+    points = 72 * size
+    line = min(1.2, points / 10)
+    halo = withStroke(linewidth=2.5 * line, foreground="white")
+    inset = 1.25 * line / points  # the halo ends where the cell does
+    side = 1 - 2 * inset
+    corner = x - side / 2, y - side / 2
+    style = {"fill": False, "edgecolor": "black", "linewidth": line, "snap": False}
+    return Rectangle(corner, side, side, path_effects=[halo], **style)

@@ -4,14 +4,8 @@ from contextlib import contextmanager
 
 import torch
 
-BLUE, ORANGE, GREEN, PURPLE, GREY = (
-    "#1f62c8",
-    "#c2410c",
-    "#15803d",
-    "#7e22ce",
-    "#555555",
-)
-CYCLE = (BLUE, ORANGE, GREEN, PURPLE, "#0e7490", "#a16207")
+BLUE, ORANGE, GREY = "#1f62c8", "#c2410c", "#555555"
+CYCLE = (BLUE, ORANGE, "#15803d", "#7e22ce", "#0e7490", "#a16207")
 STYLE = {
     "figure.dpi": 110,
     "font.size": 10,
