@@ -15,10 +15,11 @@ function findNext(boxes, from, [right, up]) {
   const middle = ([x, y, width, height]) => [x + width / 2, y + height / 2];
   const [x, y] = middle(boxes[from].place);
   const ways = boxes.map(({ place }) => {
-    const [east, north] = [middle(place)[0] - x, y - middle(place)[1]];
+    const east = middle(place)[0] - x;
+    const north = y - middle(place)[1];
     const along = east * right + north * up;
-    return along > 4 ? along + 2 * Math.abs(east * up) + 2 * Math.abs(north * right)
-      : Infinity;
+    const aside = Math.abs(east * up) + Math.abs(north * right);
+    return along > 4 ? along + 2 * aside : Infinity;
   });
   const shortest = Math.min(...ways);
   return shortest < Infinity ? ways.indexOf(shortest) : from;

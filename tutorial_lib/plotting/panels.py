@@ -4,8 +4,10 @@ from contextlib import contextmanager
 
 import torch
 
+from tutorial_lib.plotting.colors import LIGHT
+
 BLUE, ORANGE, GREEN, PURPLE, GREY = (
-    "#1f62c8",
+    LIGHT["accent"],
     "#c2410c",
     "#15803d",
     "#7e22ce",
