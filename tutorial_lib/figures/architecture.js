@@ -51,7 +51,8 @@ function architecture(root, data, host) {
 
   // ---- the diagram: frames and boxes to press, and what flows between them
   const parts = boxes.map((box, i) => {
-    const frame = box.frame.length && add(stage, "div", { class: `frame ${box.about}` });
+    const style = `frame ${box.about}`;
+    const frame = box.frame.length && add(stage, "div", { class: style });
     const button = addButton(stage, box.label, () => {
       choose(i);
       sentence.scrollIntoView({ block: "nearest" });
@@ -89,7 +90,8 @@ function architecture(root, data, host) {
     const { name } = boxes[chosen];
     const { part, does, takes, gives, marks } = about[boxes[chosen].about];
     const source = code[part];
-    say([name, does, `in: ${takes}`, `out: ${gives}`, `code: ${source.name}`].join("\n"));
+    const flows = [`in: ${takes}`, `out: ${gives}`];
+    say([name, does, ...flows, `code: ${source.name}`].join("\n"));
     list(source, marks);
   }
 

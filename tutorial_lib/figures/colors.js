@@ -15,8 +15,8 @@ function mix(scale, place) {
   return low.map((part, i) => part + (high[i] - part) * (place % 1));
 }
 
-// The color of a weight from 0 to 1, as in the static heatmaps. On a dark page the scale
-// runs the other way and begins at the page itself.
+// The color of a weight from 0 to 1, as in the static heatmaps. On a dark page the
+// scale runs the other way and begins at the page itself.
 function colorOf(weight, dark) {
   const place = 8 * clamp(dark ? 1 - weight : weight, 0, 1);
   return [...mix(BLUES, place), dark ? 2000 * weight : 255];

@@ -19,8 +19,8 @@ const nameLargest = (pairs) =>
     .join(", ") || "nothing";
 
 // Returns the bar of controls, three ways to read a weight of the layer and head chosen
-// now (code, number, text), and the function that changes what is chosen. draw(canvas, head) draws a head
-// small, and redraw() all the rest.
+// now (code, number, text), and the function that changes what is chosen.
+// draw(canvas, head) draws a head small, and redraw() all the rest.
 function openHeads(root, data, now, draw, redraw) {
   const { heads, layers, codes, rows, columns } = data;
   const maps = heads > 1 ? [...count(heads), "mean"] : [];

@@ -71,7 +71,8 @@ function patches(root, data, host) {
     canvas = add(stage, "canvas", { style: place });
     const svg = add(stage, "svg", { width: left + wide + 4, height: whole + 8 });
     const across = count(rows + 1).map((i) => `M${left},${ceiling + i * side}h${wide}`);
-    const down = count(columns + 1).map((i) => `M${left + i * side},${ceiling}v${high}`);
+    const down = count(columns + 1).map((j) =>
+      `M${left + j * side},${ceiling}v${high}`);
     const d = [...across, ...down].join("");
     for (const tone of ["halo", "grid"]) add(svg, "path", { class: tone, d });
     if (classToken) {
