@@ -27,7 +27,7 @@ from tutorial_lib.figures.inputs import DEFLATE_ABOVE, pack
 from tutorial_lib.figures.positions import turn
 from tutorial_lib.plotting.colors import DARK, LIGHT
 
-# Readable sources without their comments: a chapter carries one or two such figures, and
+# Readable sources without comments: a chapter carries one or two such figures, and
 # still a notebook stays within its 700 kB.
 MOST_CODE = 22_000
 HOSTILE = "</script><!-- \u2028 <img src=x onerror=alert(1)> $x^2$ & \"'"
