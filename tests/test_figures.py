@@ -1,4 +1,5 @@
 import base64
+import functools
 import io
 import json
 import math
@@ -21,23 +22,20 @@ from tutorial_lib.figures import (
     show_positions,
     show_softmax,
 )
+from tutorial_lib.figures.figure import HERE, shipped
+from tutorial_lib.figures.inputs import DEFLATE_ABOVE, pack
 from tutorial_lib.figures.positions import turn
-from tutorial_lib.figures.sources import HERE, shipped
-from tutorial_lib.figures.weights import DEFLATE_ABOVE, pack
+from tutorial_lib.plotting.colors import DARK, LIGHT
 
+# Readable sources without comments: a chapter carries one or two such figures, and
+# still a notebook stays within its 700 kB.
+MOST_CODE = 22_000
 HOSTILE = "</script><!-- \u2028 <img src=x onerror=alert(1)> $x^2$ & \"'"
 WORDS = ["I", "love", "cats"]
 PATCH_WEIGHTS = torch.tensor([[0.4, 0.1, 0.3, 0.15, 0.05], *[[0.2] * 5] * 4])
 IMAGE = torch.linspace(0, 1, 16).reshape(4, 4)  # 2 × 2 patches of 2 × 2 pixels
 WEIGHTS = torch.tensor([[0.5, 0.25, 0.25], [0.0, 1.0, 0.0], [0.0004, 0.1996, 0.8]])
-FRAGMENTS = [
-    "base.js",
-    "colours.js",
-    "heads.js",
-    "lines.js",
-    "heatmap.js",
-    "sliders.js",
-]
+FRAGMENTS = ["base.js", "colors.js", "heads.js"]
 FIGURES = [
     "architecture.js",
     "attention.js",
@@ -72,8 +70,9 @@ def positions(**options):
     return show_positions(**options)
 
 
+SHOWN = [architecture, attention, kernel_regression, patches, positions, softmax]
 every_figure = pytest.mark.parametrize(
-    "show", [architecture, attention, kernel_regression, patches, positions, softmax]
+    "show", [functools.cache(show) for show in SHOWN], ids=lambda show: show.__name__
 )
 
 
@@ -85,6 +84,11 @@ def code_and_data(figure):
     data, end = decoder.raw_decode(call, call.index("{"))
     css, _ = decoder.raw_decode(call, end + 2)
     return code + css, data
+
+
+def data_of(figure):
+    """Return the data that a figure's script is given: those of ``code_and_data``."""
+    return json.loads(json.dumps(figure.data))
 
 
 def unpack(data, shape):
@@ -107,9 +111,9 @@ def test_a_figure_has_a_live_a_still_and_a_spoken_face(show):
 
 
 @every_figure
-def test_a_figure_ships_at_most_15_kb_of_code(show):
+def test_a_figure_ships_readable_code_that_a_page_can_carry(show):
     code, _ = code_and_data(show())
-    assert 5_000 < len(code.encode()) <= 15_000
+    assert 5_000 < len(code.encode()) <= MOST_CODE
 
 
 @every_figure
@@ -132,8 +136,14 @@ def test_a_figure_asks_nobody_for_anything(show):
 
 @every_figure
 def test_the_same_input_gives_the_same_bytes(show):
-    assert show().html == show().html
-    assert show(title="another").html != show().html
+    assert show.__wrapped__().html == show().html
+    assert show(title="a title").html != show().html
+
+
+@every_figure
+def test_the_script_is_given_the_figure_s_data(show):
+    _, data = code_and_data(show(title="a title"))
+    assert data == data_of(show(title="a title")) and data["title"] == "a title"
 
 
 @every_figure
@@ -149,8 +159,8 @@ def test_the_picture_is_small_and_not_blank(show):
 
 @every_figure
 def test_the_sentence_is_the_alternative_text_and_begins_with_the_title(show):
-    figure = show(title="A title")
-    assert figure.text.startswith("A title · ")
+    figure = show(title="a title")
+    assert figure.text.startswith("a title · ")
     assert f'alt="{figure.text}"' in figure.html
 
 
@@ -216,7 +226,7 @@ def test_many_weights_are_deflated():
 
 def test_the_mean_over_the_heads_is_one_head_more():
     heads = torch.softmax(torch.randn(2, 3, 3, 3), -1)
-    _, data = code_and_data(show_attention(heads, WORDS))
+    data = data_of(show_attention(heads, WORDS))
     codes = unpack(data, (2, 4, 3, 3))
     assert np.abs((codes[:, 3] - 1) / 1000 - heads.mean(1).numpy()).max() <= 0.0005
 
@@ -234,7 +244,7 @@ def test_the_mean_over_the_heads_is_one_head_more():
     ],
 )
 def test_weights_come_in_any_shape_and_type(weights):
-    _, data = code_and_data(show_attention(weights, WORDS))
+    data = data_of(show_attention(weights, WORDS))
     expected = [501, 251, 251, 0, 1001, 0, 1, 201, 801]
     assert unpack(data, -1).tolist() == expected
 
@@ -247,7 +257,7 @@ def test_half_precision_weights_are_welcome():
 
 def test_a_list_of_layers_becomes_layers():
     layers = [torch.softmax(torch.randn(1, 2, 3, 3), -1) for _ in range(4)]
-    _, data = code_and_data(show_attention(layers, WORDS, layer=3, head="mean"))
+    data = data_of(show_attention(layers, WORDS, layer=3, head="mean"))
     assert (data["layers"], data["heads"]) == (4, 2)
     assert data["shown"] == {"layer": 3, "head": 2}
 
@@ -260,14 +270,14 @@ def test_the_sentence_names_the_largest_weight():
 
 
 def test_control_characters_in_tokens_are_written_out():
-    _, data = code_and_data(show_attention(WEIGHTS, ["a\nb", "\t", "👩‍💻"]))
+    data = data_of(show_attention(WEIGHTS, ["a\nb", "\t", "👩‍💻"]))
     assert data["queries"] == ["a\\nb", "\\t", "👩‍💻"]
 
 
 def test_a_mask_is_spread_over_the_cells():
-    _, data = code_and_data(attention(mask=torch.tensor([True, True, False])))
+    data = data_of(attention(mask=torch.tensor([True, True, False])))
     assert data["mask"] == "110" * 3
-    assert code_and_data(attention())[1]["mask"] is None
+    assert data_of(attention())["mask"] is None
 
 
 def test_an_outline_is_a_set_of_cells_or_a_boolean():
@@ -276,9 +286,9 @@ def test_an_outline_is_a_set_of_cells_or_a_boolean():
     for cell in gold:
         cells[cell] = True
     for outline in (gold, frozenset(gold), cells, cells.numpy()):
-        assert code_and_data(attention(outline=outline))[1]["outline"] == "100010010"
+        assert data_of(attention(outline=outline))["outline"] == "100010010"
     for outline in (None, set(), torch.zeros(3).bool()):
-        assert code_and_data(attention(outline=outline))[1]["outline"] is None
+        assert data_of(attention(outline=outline))["outline"] is None
         assert attention(outline=outline).text == attention().text
 
 
@@ -386,7 +396,7 @@ def test_an_empty_window_is_said_and_drawn():
 
 def test_the_frame_holds_points_truth_and_query():
     figure = kernel_regression(query=9, truth=lambda x: 10 + x)
-    _, data = code_and_data(figure)
+    data = data_of(figure)
     assert data["low"] <= 0 and data["high"] >= 9
     assert data["bottom"] <= 0 and data["top"] >= 13
     assert data["truth"][0] == [0.0, 10.0] and data["truth"][-1] == [3.0, 13.0]
@@ -496,10 +506,10 @@ def test_turning_is_the_matrix_of_the_paper():
 def test_a_table_comes_as_list_array_or_parameter_and_may_be_longer():
     table = torch.nn.Parameter(torch.randn(9, 4))
     for learned in (table, table.detach().numpy(), table.tolist()):
-        _, data = code_and_data(show_positions(8, 4, learned=learned))
+        data = data_of(show_positions(8, 4, learned=learned))
         shipped_table = torch.tensor(data["learned"]).reshape(8, 4)
         assert (shipped_table - table[:8]).abs().max() < 1e-3
-    assert code_and_data(show_positions(8, 4))[1]["learned"] is None
+    assert data_of(show_positions(8, 4))["learned"] is None
 
 
 @pytest.mark.parametrize("kind", ["sinusoidal", "rotary", "learned"])
@@ -587,14 +597,14 @@ def test_without_a_class_token_the_patch_in_the_middle_speaks():
 def test_the_size_of_the_patches_follows(tokens, class_token, size, patch, grid):
     weights = uniform(tokens, tokens)
     figure = show_patch_attention(weights, torch.ones(size), class_token=class_token)
-    _, data = code_and_data(figure)
+    data = data_of(figure)
     assert (data["patch"], data["grid"], data["rows"]) == (patch, grid, tokens)
     assert data["classToken"] is class_token
 
 
 def test_one_channel_is_ink_and_three_are_grey():
     def pixels(image):
-        _, data = code_and_data(show_patch_attention(PATCH_WEIGHTS, image))
+        data = data_of(show_patch_attention(PATCH_WEIGHTS, image))
         return list(base64.b64decode(data["pixels"])), data["ink"]
 
     shades = [17 * i for i in range(16)]  # 255 / 15 a step
@@ -612,7 +622,7 @@ def test_weights_of_patches_travel_to_the_thousandth_with_the_mean_of_the_heads(
     weights = torch.softmax(torch.randn(2, 3, 5, 5), -1)
     for given in (weights, list(weights[:, None])):
         figure = show_patch_attention(given, IMAGE, layer=1, head="mean")
-        _, data = code_and_data(figure)
+        data = data_of(figure)
         codes = unpack(data, (2, 4, 5, 5))
         assert np.abs((codes[:, :3] - 1) / 1000 - weights.numpy()).max() <= 0.0005
         assert np.abs((codes[:, 3] - 1) / 1000 - weights.mean(1).numpy()).max() < 6e-4
@@ -634,7 +644,7 @@ def test_layer_head_image_and_query_change_the_picture_of_the_patches():
     assert len({figure.png for figure in figures}) == 7
 
 
-def test_the_picture_colours_the_patch_that_is_looked_at():
+def test_the_picture_colors_the_patch_that_is_looked_at():
     from PIL import Image
 
     weights = uniform(5, 5)
@@ -697,30 +707,42 @@ def test_wrong_patches_are_refused_with_advice(weights, image, options, message)
 # ---- the sources that pages carry
 
 
-def test_squeezing_keeps_literals_and_drops_comments():
-    source, code = (
-        (HERE / "heads.js").read_text(encoding="utf-8"),
-        shipped("heads.js"),
-    )
-    assert "// Weights travel" in source and "//" not in code
-    assert "weight=(...cell)=>Math.max(0,code(...cell)-1)/1000,show=" in code
-    hint = '"Point at a token or cell, click to keep it; arrow keys'
-    assert hint in shipped("attention.js")
+def test_pages_carry_the_sources_without_their_comments():
+    source = (HERE / "heads.js").read_text(encoding="utf-8")
+    assert "// Weights travel" in source and "//" not in shipped("heads.js")
+    lines = [line for line in source.splitlines() if line.strip()]
+    code = [line for line in lines if not line.lstrip().startswith("//")]
+    assert shipped("heads.js").splitlines() == code
+    assert "/*" in (HERE / "base.css").read_text() and "/*" not in shipped("base.css")
 
 
 @pytest.mark.parametrize("name", FRAGMENTS + FIGURES)
-def test_the_sources_keep_to_the_rules_that_make_squeezing_safe(name):
-    lines = (HERE / name).read_text(encoding="utf-8").splitlines()
-    code = [line for line in lines if not line.lstrip().startswith("//")]
+def test_comments_fill_whole_lines_and_literals_one(name):
+    source = (HERE / name).read_text(encoding="utf-8")
+    code = [line for line in source.splitlines() if line.lstrip()[:2] != "//"]
     assert not [line for line in code if "//" in line.replace("http://", "")]
-    assert not [
-        line for line in code if "/*" in line or re.search(r"for \([^)]*;", line)
-    ]
-    assert not [line for line in code if line.count("`") % 2 or line.count('"') % 2]
-    assert not [line for line in code if re.search(r"[(,=] /\S", line)]
-    assert not [line for line in code if re.search(r"\$\{[^}`]*`", line)]
-    whole = [line for line in code if re.search(r"^ *const .*;$", line)]
-    assert not [line for line in whole if line.count("{") != line.count("}")]
+    assert not [line for line in code if "/*" in line or line.count("`") % 2]
+
+
+@pytest.mark.parametrize("name", [path.name for path in sorted(HERE.glob("*.css"))])
+def test_comments_of_styles_fill_whole_lines(name):
+    assert "/*" not in shipped(name) and "*/" not in shipped(name)
+
+
+def test_colors_stand_in_one_palette_and_are_the_book_s():
+    code, _ = code_and_data(softmax())
+    for host, colors in ((":host", LIGHT), (":host([data-dark])", DARK)):
+        rule = code[code.index(f"{host} {{") :].split("}")[0]
+        for name, color in colors.items():
+            assert f"--{name}: {color};" in rule
+    for path in HERE.glob("*.css"):
+        assert not re.findall(r"#[0-9a-f]{6}", path.read_text()), path.name
+    book = (HERE.parents[1] / "book" / "_static" / "book.css").read_text()
+    light, dark = book.split('html[data-theme="dark"] {')[:2]
+    assert f"--book-query: {LIGHT['accent']};" in light
+    assert f"--book-query: {DARK['accent']};" in dark
+    assert f"--book-key: {DARK['mark']};" in dark
+    assert f"--book-paper: {DARK['paper']};" in dark
 
 
 def test_styles_move_nothing_that_a_reader_asked_to_keep_still():

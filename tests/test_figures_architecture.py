@@ -9,11 +9,10 @@ import pytest
 import torch
 from architecture_code import CODE
 
+from tutorial_lib.definitions import source_of
 from tutorial_lib.figures import show_architecture
-from tutorial_lib.figures.architecture import PARTS
-from tutorial_lib.figures.architecture_parts import ABOUT
+from tutorial_lib.figures.architecture import ABOUT, PARTS, cut_at_comments
 from tutorial_lib.figures.diagram import HEIGHT, MASKS, WIDTH, transformer
-from tutorial_lib.figures.listing import cut_at_comments, source_of
 from tutorial_lib.masks import causal_mask, length_mask
 from tutorial_lib.transformer import Decoder, Encoder, Transformer
 
@@ -30,6 +29,22 @@ ENDS = """() => {
   const farthest = (side) => Math.max(...boxes.map((box) => box[side]));
   return { right: farthest("right"), bottom: farthest("bottom") };
 }"""
+# The boxes that are pressed, what is told, and how many frames are chosen.
+CHOSEN = """() => {
+  const { shadowRoot } = document.querySelector("[data-figure]");
+  const pressed = [...shadowRoot.querySelectorAll("[aria-pressed=true]")];
+  return [
+    pressed.map((box) => box.ariaLabel),
+    shadowRoot.querySelector(".readout").innerText,
+    shadowRoot.querySelectorAll(".frame[data-chosen]").length,
+  ];
+}"""
+# How far the labels reach out of their boxes, and how large their letters are.
+LABELS = """boxes => boxes.map((box) => [
+  box.scrollWidth - box.clientWidth,
+  box.scrollHeight - box.clientHeight,
+  parseFloat(getComputedStyle(box).fontSize),
+])"""
 # By how the name of a module ends that does the work of a box.
 MODULES = {
     r"embedding\.words": "embedding",
@@ -251,13 +266,10 @@ def button(page, name):
 
 def chosen(page):
     """Name the boxes that are pressed, framed or told of: one and the same."""
-    names = page.locator("[aria-pressed=true]").evaluate_all(
-        "boxes => boxes.map(box => box.ariaLabel)"
-    )
-    told = page.locator(".readout").inner_text().split("\n")[0]
-    assert names == [told]
-    assert page.locator(".frame[data-chosen]").count() == (told in FRAMES)
-    return told
+    names, told, frames = page.evaluate(CHOSEN)
+    assert names == [told.split("\n")[0]]
+    assert frames == (names[0] in FRAMES)
+    return names[0]
 
 
 def test_every_box_leads_to_its_own_code_and_says_what_it_does(shown):
@@ -428,11 +440,10 @@ def test_a_tap_brings_what_a_box_does_into_sight(shown):
 @pytest.mark.parametrize("width", [360, 400, 688, 1200])
 def test_labels_fit_their_boxes_and_stay_legible(width, shown):
     page = shown(viewport={"width": width, "height": 700})
-    for label in page.locator(".stage button").all():
-        assert label.evaluate("box => box.scrollWidth <= box.clientWidth + 1")
-        assert label.evaluate("box => box.scrollHeight <= box.clientHeight + 1")
-        size = label.evaluate("box => parseFloat(getComputedStyle(box).fontSize)")
-        assert 10 <= size <= 14
+    labels = page.locator(".stage button").evaluate_all(LABELS)
+    assert len(labels) == len(BOXES)
+    for over, under, size in labels:
+        assert over <= 1 and under <= 1 and 10 <= size <= 14
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 

@@ -15,10 +15,11 @@ function findNext(boxes, from, [right, up]) {
   const middle = ([x, y, width, height]) => [x + width / 2, y + height / 2];
   const [x, y] = middle(boxes[from].place);
   const ways = boxes.map(({ place }) => {
-    const [east, north] = [middle(place)[0] - x, y - middle(place)[1]];
+    const east = middle(place)[0] - x;
+    const north = y - middle(place)[1];
     const along = east * right + north * up;
-    return along > 4 ? along + 2 * Math.abs(east * up) + 2 * Math.abs(north * right)
-      : Infinity;
+    const aside = Math.abs(east * up) + Math.abs(north * right);
+    return along > 4 ? along + 2 * aside : Infinity;
   });
   const shortest = Math.min(...ways);
   return shortest < Infinity ? ways.indexOf(shortest) : from;
@@ -50,7 +51,8 @@ function architecture(root, data, host) {
 
   // ---- the diagram: frames and boxes to press, and what flows between them
   const parts = boxes.map((box, i) => {
-    const frame = box.frame.length && add(stage, "div", { class: `frame ${box.about}` });
+    const style = `frame ${box.about}`;
+    const frame = box.frame.length && add(stage, "div", { class: style });
     const button = addButton(stage, box.label, () => {
       choose(i);
       sentence.scrollIntoView({ block: "nearest" });
@@ -88,7 +90,8 @@ function architecture(root, data, host) {
     const { name } = boxes[chosen];
     const { part, does, takes, gives, marks } = about[boxes[chosen].about];
     const source = code[part];
-    say([name, does, `in: ${takes}`, `out: ${gives}`, `code: ${source.name}`].join("\n"));
+    const flows = [`in: ${takes}`, `out: ${gives}`];
+    say([name, does, ...flows, `code: ${source.name}`].join("\n"));
     list(source, marks);
   }
 

@@ -1,18 +1,22 @@
 """The Transformer as a diagram to click through to the code of its parts.
 
-What the boxes are and where they stand is in ``architecture_parts`` and ``diagram``.
-This module knows no model: classes and functions go in, and only their source is read.
+Where the parts stand is in ``diagram``; here is what a reader learns of each, with
+shapes in the axis vocabulary. This module knows no model: classes and functions go in,
+and only their source is read.
 """
 
-from .architecture_parts import ABOUT
-from .diagram import CELL, HEIGHT, WIDTH, transformer
-from .figure import ACCENT, Figure
-from .listing import cut_at_comments, lines_with, source_of
+import io
+import itertools
+import tokenize
+from typing import NamedTuple
 
-FILES = ("architecture.js", "architecture.css")
-PARTS = tuple(dict.fromkeys(about.part for about in ABOUT.values()))
-LETTERS = 10.5  # points
-TINT, PALE, LINE = "#dce7f7", "#f2f4f7", "0.35"
+from tutorial_lib.definitions import source_of
+
+from .diagram import drawing, picture
+from .figure import Figure
+
+BLANK = (tokenize.NL, tokenize.COMMENT)
+BEFORE_STATEMENT = (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
 TEXT = (
     "The Transformer as a diagram, read from the bottom up. Left, the encoder: English "
     "words, embedding, position, then N blocks of self-attention and feed-forward, "
@@ -25,6 +29,156 @@ TEXT = (
     "self-attention the padding, causal self-attention the future, cross-attention the "
     "padding of the source."
 )
+STREAM = "(batch, token, d_model)"
+ASKED = "queries (batch, query, d_model), keys and values (batch, key, d_model)"
+
+
+class About(NamedTuple):
+    """What a reader learns of a box, besides the code of its ``part``.
+
+    ``marks`` are texts by which the lines that matter are found in that code.
+    """
+
+    part: str
+    does: str
+    takes: str
+    gives: str
+    marks: tuple = ()
+
+
+ABOUT = {
+    "Transformer": About(
+        "model",
+        "An encoder reads the English sentence once. A decoder writes the French one, "
+        "looking back at its own words and across at the encoder's.",
+        "English words (batch, token), their lengths (batch,), French words so far "
+        "(batch, token)",
+        "logits (batch, token, vocab)",
+    ),
+    "encoder": About(
+        "encoder",
+        "Turns the English words into the memory: one row for each word, informed by "
+        "all the others.",
+        "words (batch, token), lengths (batch,)",
+        f"memory {STREAM}",
+    ),
+    "decoder": About(
+        "decoder",
+        "Turns the French words so far into logits for the word after each of them.",
+        "words (batch, token), and a state made of the memory",
+        "logits (batch, token, vocab), and the state for the next word",
+    ),
+    "embedding": About(
+        "embedding",
+        "Looks up a vector for each word and multiplies it by √d_model. The class adds "
+        "the position, too.",
+        "words (batch, token)",
+        STREAM,
+    ),
+    "position": About(
+        "position",
+        "Adds sines and cosines of the place, so that a word knows where it stands. "
+        "Nothing in it is learned.",
+        STREAM,
+        STREAM,
+    ),
+    "encoder block": About(
+        "encoder block",
+        "Every word looks at all words, then computes by itself. N such blocks follow "
+        "each other, each with weights of its own.",
+        f"{STREAM}, mask (batch, 1, key)",
+        STREAM,
+    ),
+    "decoder block": About(
+        "decoder block",
+        "Every word looks back, then across at the memory, then computes by itself. N "
+        "such blocks follow each other, and each gets keys and values from the memory.",
+        f"{STREAM}; keys and values (batch, head, key, d_k) of the words before, and "
+        "of the memory",
+        f"{STREAM}, and the words before with the new ones",
+    ),
+    "self-attention": About(
+        "attention",
+        "English words ask and English words answer: queries, keys and values come "
+        "from the same tokens.",
+        ASKED,
+        "(batch, query, d_model)",
+    ),
+    "causal self-attention": About(
+        "attention",
+        "French words ask, and they and the French words before them answer. What "
+        "follows is hidden.",
+        ASKED,
+        "(batch, query, d_model)",
+    ),
+    "cross-attention": About(
+        "attention",
+        "French words ask and English words answer: queries come from below, keys and "
+        "values from the memory, projected once.",
+        ASKED,
+        "(batch, query, d_model)",
+        ("def project(", "def read("),
+    ),
+    "mask of self-attention": About(
+        "length mask",
+        "Hides the padding: every English word may look at all English words.",
+        "lengths (batch,)",
+        "mask (batch, 1, key)",
+    ),
+    "mask of causal self-attention": About(
+        "causal mask",
+        "Hides the future: query i may look at keys 0 to i.",
+        "the number of tokens",
+        "mask (token, token)",
+    ),
+    "mask of cross-attention": About(
+        "length mask",
+        "Hides the padding of the source: every French word may look at all English "
+        "words. The rectangle is as high as the target and as wide as the source.",
+        "lengths (batch,) of the source",
+        "mask (batch, 1, key)",
+    ),
+    "feed-forward": About(
+        "feed-forward",
+        "Gives every token the same small network of d_ff neurons. No token sees "
+        "another.",
+        STREAM,
+        STREAM,
+    ),
+    "add & norm": About(
+        "residual",
+        "Adds what the layer computed to the stream that went around it, then "
+        "normalizes each token: the paper's order, norm_first=False.",
+        f"the stream and the layer's change, both {STREAM}",
+        STREAM,
+        ("x + self.dropout(change)", "else self.norm(x)"),
+    ),
+    "linear": About(
+        "decoder",
+        "Gives every word of the French vocabulary a logit for being the next. It is "
+        "the decoder's last layer, vocab.",
+        STREAM,
+        "logits (batch, token, vocab)",
+        ("self.vocab",),
+    ),
+    "tied": About(
+        "model",
+        "With tied=True one table (vocab, d_model) reads and writes French words: the "
+        "linear map takes its weights from the embedding.",
+        "the embedding's table (vocab, d_model)",
+        "the linear map's weights (vocab, d_model)",
+        ("if tied", "decoder.vocab.weight"),
+    ),
+    "softmax": About(
+        "softmax",
+        "Turns the last word's logits into probabilities of the next word. It is no "
+        "part of the model: whoever writes takes it, and so does the loss.",
+        "logits (batch, vocab)",
+        "probabilities (batch, vocab)",
+        ("softmax",),
+    ),
+}
+PARTS = tuple(dict.fromkeys(about.part for about in ABOUT.values()))
 
 
 def show_architecture(code, *, title=None):
@@ -47,8 +201,8 @@ def show_architecture(code, *, title=None):
         part: {"name": code[part].__name__, "cuts": cut_at_comments(source)}
         for part, source in sources.items()
     }
-    data = {"about": about, "code": listings, **_drawing()}
-    return Figure("architecture", FILES, data, text=TEXT, title=title, draw=_draw)
+    data = {"about": about, "code": listings, **drawing()}
+    return Figure("architecture", data, text=TEXT, title=title, draw=picture)
 
 
 def _check_parts(code):
@@ -72,71 +226,20 @@ def _source(part, value):
     return source
 
 
-def _drawing():
-    """Return the diagram as the page draws it: lines as the paths of SVG."""
-    diagram = transformer()
-    paths = {
-        "line": _path(diagram.lines),
-        "tie": _path(diagram.dashed),
-        "head": _path(diagram.heads),
-    }
-    boxes = [box._asdict() for box in diagram.boxes]
-    size = {"width": WIDTH, "height": HEIGHT, "cell": CELL}
-    marks = {"texts": diagram.texts, "masks": diagram.masks, "paths": paths}
-    return {"boxes": boxes, **marks, **size}
+def cut_at_comments(source):
+    """Return the source in parts: code, comment or docstring, code and so on."""
+    starts = [0, *itertools.accumulate(map(len, source.splitlines(keepends=True)))]
+    cuts, before = [0], tokenize.NEWLINE
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        documents = token.type == tokenize.STRING and before in BEFORE_STATEMENT
+        if documents or token.type == tokenize.COMMENT:
+            cuts += [starts[row - 1] + column for row, column in token[2:4]]
+        if token.type not in BLANK:
+            before = token.type
+    return [source[a:b] for a, b in itertools.pairwise([*cuts, len(source)])]
 
 
-def _path(lines):
-    points = (" ".join(f"{x:g},{y:g}" for x, y in line) for line in lines)
-    return "".join(f"M{line}" for line in points)
-
-
-def _draw():
-    from matplotlib.figure import Figure as Canvas
-
-    fig = Canvas(figsize=(WIDTH / 66, HEIGHT / 66))
-    ax = fig.add_axes((0, 0, 1, 1))
-    ax.set(xlim=(0, WIDTH), ylim=(HEIGHT, 0), aspect="equal")
-    ax.axis("off")
-    diagram = transformer()
-    _draw_boxes(ax, diagram.boxes)
-    for line in diagram.lines:
-        ax.plot(*zip(*line, strict=True), color=LINE, lw=1)
-    for line in diagram.dashed:
-        ax.plot(*zip(*line, strict=True), color=LINE, lw=1, ls=(0, (3, 2)))
-    for head in diagram.heads:
-        ax.fill(*zip(*head, strict=True), color=LINE, lw=0)
-    for x, y, text in diagram.texts:
-        ax.text(x, y, text, ha="center", va="baseline", fontsize=LETTERS)
-    for x, y, mask in diagram.masks:
-        _draw_mask(ax, (x, y), mask)
-    return fig
-
-
-def _draw_boxes(ax, boxes):
-    middle = {"ha": "center", "va": "center", "fontsize": LETTERS, "zorder": 4}
-    for about, _, place, label, frame in boxes:
-        if frame:
-            _draw_rectangle(ax, frame, fc=PALE if "block" in about else "white")
-        fill = TINT if "attention" in about else "white"
-        _draw_rectangle(ax, place, fc=fill, zorder=3)
-        x, y, width, height = place
-        weight = "bold" if frame else "normal"
-        turned = {"rotation": 90 if about == "tied" else 0, "weight": weight}
-        ax.text(x + width / 2, y + height / 2, label, **turned, **middle)
-
-
-def _draw_mask(ax, middle, mask):
-    for row, cells in enumerate(mask):
-        for column, seen in enumerate(cells):
-            x = middle[0] + CELL * (column - len(cells) / 2)
-            y = middle[1] + CELL * (row - len(mask) / 2)
-            look = {"fc": ACCENT} if seen == "1" else {"fc": "white", "hatch": "/" * 6}
-            _draw_rectangle(ax, (x, y, CELL, CELL), lw=0.6, zorder=4, **look)
-
-
-def _draw_rectangle(ax, place, *, lw=0.9, **look):
-    from matplotlib.patches import Rectangle
-
-    x, y, width, height = place
-    ax.add_patch(Rectangle((x, y), width, height, ec=LINE, lw=lw, **look))
+def lines_with(source, marks):
+    """Return which lines, counted from 0, contain one of the texts ``marks``."""
+    lines = enumerate(source.splitlines())
+    return [i for i, line in lines if any(mark in line for mark in marks)]

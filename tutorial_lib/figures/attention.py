@@ -9,12 +9,12 @@ import torch
 from tutorial_lib.plotting.heatmaps import add_legend, draw_outline
 
 from .figure import Figure
-from .inputs import as_text
-from .weights import (
+from .inputs import (
     as_data,
     as_layers,
     as_mask,
     as_outline,
+    as_text,
     check_tokens,
     check_weights,
     choose,
@@ -22,8 +22,7 @@ from .weights import (
     with_mean,
 )
 
-PARTS = ("colours.js", "heads.js", "lines.js", "heatmap.js", "heads.css")
-FILES = (*PARTS, "attention.js", "attention.css")
+SHARED = ("colors.js", "heads.js")
 
 
 def show_attention(
@@ -65,10 +64,10 @@ def show_attention(
     first = with_mean(weights)[shown["layer"], shown["head"]]
     return Figure(
         "attention",
-        FILES,
         data,
         text=_sentence(first, data) + _agreement(first, data, outline),
         title=title,
+        shared=SHARED,
         draw=lambda: _draw(first, data, mask, outline),
     )
 

@@ -1,9 +1,6 @@
 // What every figure shares: how it starts, follows the page and speaks. It knows no
-// figure. Pages carry these files without comments and spaces (sources.py), so here
-// statements end in semicolons, comments fill whole lines, literals stay on one line,
-// a line from const to a semicolon is a whole statement, a brace alone on a line ends a
-// block, and there are no regular expressions, no templates inside templates, no for
-// (;;).
+// figure. Pages carry these files without their comments (figure.py), which therefore
+// fill whole lines, and no literal goes over several.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -23,8 +20,11 @@ function set(node, attributes) {
 
 const addText = (svg, x, y, text, style = "") =>
   add(svg, "text", { x, y, class: style }, text);
+// A true minus sign is as wide as a plus sign.
+const fixed = (value, digits) => value.toFixed(digits).replace("-", "−");
 const clamp = (value, low, high) => Math.max(low, Math.min(high, value));
 const count = (length) => Array.from({ length }, (_, i) => i);
+const sum = (values) => values.reduce((total, value) => total + value, 0);
 // Isolated, so that a token written from right to left leaves the sentence alone.
 const quote = (token) => `«\u2068${token}\u2069»`;
 
@@ -47,6 +47,20 @@ function addButton(bar, text, onClick) {
   const button = add(bar, "button", { type: "button" }, text);
   button.onclick = onClick;
   return button;
+}
+
+// `range` is {min, max, step}; what the slider stands for is shown as a text.
+function addSlider(bar, name, range, onInput) {
+  const label = add(bar, "label", {}, name);
+  const slider = add(label, "input", { type: "range", "aria-label": name, ...range });
+  const number = add(label, "span", { class: "number" });
+  slider.show = (value, text) => {
+    slider.value = value;
+    number.textContent = text;
+    set(slider, { "aria-valuetext": text });
+  };
+  slider.oninput = () => onInput(Number(slider.value));
+  return slider;
 }
 
 // The sentence below a figure. Screen readers hear it once the reader pauses.

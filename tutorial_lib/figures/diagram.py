@@ -9,6 +9,8 @@ This module knows neither what a box does nor its code.
 
 from typing import NamedTuple
 
+from .figure import ACCENT
+
 WIDTH, HEIGHT = 390, 550
 BOX, NAME, MASK = 116, 132, 32  # the widths of a box, of a frame's name, of a mask
 ROW, ATTENTION = 26, 36  # the heights of boxes
@@ -37,6 +39,8 @@ MASKS = {
 }
 CELL = 7
 TIP = 4  # half the width of an arrow's head
+LETTERS = 10.5  # points, in the picture
+TINT, PALE, LINE = "#dce7f7", "#f2f4f7", "0.35"
 
 
 class Box(NamedTuple):
@@ -198,3 +202,74 @@ def _tie(diagram, embedding, linear):
     for end, gap in ((embedding, 24), (linear, -24)):
         diagram.dashed.append([(x, end), (edge, end), (edge, middle + gap)])
     diagram.add("tied", (edge - ROW / 2, middle - 24, ROW, 48))
+
+
+def drawing():
+    """Return the diagram as the page draws it: lines as the paths of SVG."""
+    diagram = transformer()
+    paths = {
+        "line": _path(diagram.lines),
+        "tie": _path(diagram.dashed),
+        "head": _path(diagram.heads),
+    }
+    boxes = [box._asdict() for box in diagram.boxes]
+    size = {"width": WIDTH, "height": HEIGHT, "cell": CELL}
+    marks = {"texts": diagram.texts, "masks": diagram.masks, "paths": paths}
+    return {"boxes": boxes, **marks, **size}
+
+
+def _path(lines):
+    points = (" ".join(f"{x:g},{y:g}" for x, y in line) for line in lines)
+    return "".join(f"M{line}" for line in points)
+
+
+def picture():
+    """Return the diagram as a matplotlib figure."""
+    from matplotlib.figure import Figure as Canvas
+
+    fig = Canvas(figsize=(WIDTH / 66, HEIGHT / 66))
+    ax = fig.add_axes((0, 0, 1, 1))
+    ax.set(xlim=(0, WIDTH), ylim=(HEIGHT, 0), aspect="equal")
+    ax.axis("off")
+    diagram = transformer()
+    _draw_boxes(ax, diagram.boxes)
+    for line in diagram.lines:
+        ax.plot(*zip(*line, strict=True), color=LINE, lw=1)
+    for line in diagram.dashed:
+        ax.plot(*zip(*line, strict=True), color=LINE, lw=1, ls=(0, (3, 2)))
+    for head in diagram.heads:
+        ax.fill(*zip(*head, strict=True), color=LINE, lw=0)
+    for x, y, text in diagram.texts:
+        ax.text(x, y, text, ha="center", va="baseline", fontsize=LETTERS)
+    for x, y, mask in diagram.masks:
+        _draw_mask(ax, (x, y), mask)
+    return fig
+
+
+def _draw_boxes(ax, boxes):
+    middle = {"ha": "center", "va": "center", "fontsize": LETTERS, "zorder": 4}
+    for about, _, place, label, frame in boxes:
+        if frame:
+            _draw_rectangle(ax, frame, fc=PALE if "block" in about else "white")
+        fill = TINT if "attention" in about else "white"
+        _draw_rectangle(ax, place, fc=fill, zorder=3)
+        x, y, width, height = place
+        weight = "bold" if frame else "normal"
+        turned = {"rotation": 90 if about == "tied" else 0, "weight": weight}
+        ax.text(x + width / 2, y + height / 2, label, **turned, **middle)
+
+
+def _draw_mask(ax, middle, mask):
+    for row, cells in enumerate(mask):
+        for column, seen in enumerate(cells):
+            x = middle[0] + CELL * (column - len(cells) / 2)
+            y = middle[1] + CELL * (row - len(mask) / 2)
+            look = {"fc": ACCENT} if seen == "1" else {"fc": "white", "hatch": "/" * 6}
+            _draw_rectangle(ax, (x, y, CELL, CELL), lw=0.6, zorder=4, **look)
+
+
+def _draw_rectangle(ax, place, *, lw=0.9, **look):
+    from matplotlib.patches import Rectangle
+
+    x, y, width, height = place
+    ax.add_patch(Rectangle((x, y), width, height, ec=LINE, lw=lw, **look))

@@ -3,6 +3,10 @@
 One HTML fragment holds the picture, the data and the code, so a figure needs no
 kernel, no network and no other file. The same input gives the same bytes.
 
+Its colors are those of ``tutorial_lib.plotting.colors``: pictures use the light ones,
+and pages carry both as variables of CSS, between which base.css and base.js change as
+the page turns dark. Scales of color, where it stands for numbers, are in colors.js.
+
 This module knows neither what a figure shows nor how its JavaScript draws it.
 """
 
@@ -15,12 +19,14 @@ import json
 import pathlib
 import warnings
 
-from .inputs import as_text
-from .sources import shipped
+from tutorial_lib.plotting.colors import DARK, LIGHT
 
-ACCENT, MARK = "#1f62c8", "#b4390a"  # as in base.css
+from .inputs import as_text
+
+HERE = pathlib.Path(__file__).parent
+ACCENT, MARK = LIGHT["accent"], LIGHT["mark"]
 PNG_DPI = 90
-PNG_COLOURS = 160
+PNG_COLORS = 160
 
 # The book's theme lays a light box under every HTML output in dark mode; the figure
 # follows the page's colors by itself.
@@ -45,14 +51,13 @@ PAGE = """<!doctype html>
 class Figure:
     """A figure with four faces: ``html``, ``png``, ``text`` and the pages it saves.
 
-    ``function`` is the JavaScript function that draws ``data``, from ``files`` (.js
-    and .css, besides those named base). ``text`` says in a sentence what the figure
-    shows, and ``draw`` returns the picture as a matplotlib figure.
+    ``name`` is that of the JavaScript function that draws ``data``, and of its .js and
+    .css; ``shared`` are the .js it needs besides base.js. ``text`` says in a sentence
+    what the figure shows, and ``draw`` returns the picture as a matplotlib figure.
     """
 
-    def __init__(self, function, files, data, *, text, title, draw):
-        self.function = function
-        self.files = ("base.js", "base.css", *files)
+    def __init__(self, name, data, *, text, title, draw, shared=()):
+        self.name, self.scripts = name, ("base.js", *shared, f"{name}.js")
         self.title = "" if title is None else as_text(title)
         self.text = f"{self.title} · {text}" if title else text
         self.data = {**data, "title": self.title}
@@ -61,15 +66,15 @@ class Figure:
     @functools.cached_property
     def html(self):
         """Return the live figure, self-contained, with the picture as its fallback."""
-        data, css = _json(self.data), _json(self._code(".css"))
-        key = hashlib.sha256((self.function + data).encode()).hexdigest()[:12]
+        data, css = _json(self.data), _json(self._style())
+        key = hashlib.sha256((self.name + data).encode()).hexdigest()[:12]
         picture = base64.b64encode(self.png).decode()
         return (
             f'{UNBOX}<div data-figure="{key}" data-lm-suppress-shortcuts="true">'
             f'<img alt="{html.escape(self.text)}" style="max-width:100%" '
             f'src="data:image/png;base64,{picture}"></div>'
-            f"<script>(() => {{\n{self._code('.js')}"
-            f'start("{key}", {data}, {css}, {self.function});\n}})();</script>'
+            f"<script>(() => {{\n{''.join(map(shipped, self.scripts))}"
+            f'start("{key}", {data}, {css}, {self.name});\n}})();</script>'
         )
 
     @functools.cached_property
@@ -78,7 +83,7 @@ class Figure:
         from PIL import Image
 
         image = Image.open(io.BytesIO(self._render("png"))).convert("RGB")
-        image = image.quantize(PNG_COLOURS, Image.Quantize.MAXCOVERAGE)
+        image = image.quantize(PNG_COLORS, Image.Quantize.MAXCOVERAGE)
         buffer = io.BytesIO()
         image.save(buffer, "png", optimize=True, dpi=(PNG_DPI, PNG_DPI))
         return buffer.getvalue()
@@ -99,8 +104,8 @@ class Figure:
                 f"cannot save {path.name}: end its name in .html, .png, .pdf or .svg"
             )
 
-    def _code(self, suffix):
-        return "".join(shipped(name) for name in self.files if name.endswith(suffix))
+    def _style(self):
+        return palette() + shipped("base.css") + shipped(f"{self.name}.css")
 
     def _render(self, suffix):
         import matplotlib.style
@@ -128,6 +133,26 @@ class Figure:
             "image/png": base64.b64encode(self.png).decode(),
             "text/plain": self.text,
         }
+
+
+@functools.cache
+def shipped(name):
+    """Return the file ``name`` (.js or .css) as pages carry it: without comments.
+
+    Those fill whole lines, and no literal of JavaScript goes over several.
+    """
+    lines = (HERE / name).read_text(encoding="utf-8").splitlines()
+    kept = (line for line in lines if line.strip()[:2] not in ("", "//", "/*"))
+    return "".join(f"{line}\n" for line in kept)
+
+
+def palette():
+    """Return the colors as variables of CSS, on light pages and on dark ones."""
+    rules = ""
+    for host, colors in ((":host", LIGHT), (":host([data-dark])", DARK)):
+        variables = "".join(f"  --{name}: {color};\n" for name, color in colors.items())
+        rules += f"{host} {{\n{variables}}}\n"
+    return rules
 
 
 _DATE = {"svg": "Date", "pdf": "CreationDate"}

@@ -19,8 +19,8 @@ const nameLargest = (pairs) =>
     .join(", ") || "nothing";
 
 // Returns the bar of controls, three ways to read a weight of the layer and head chosen
-// now, and the function that changes what is chosen. draw(canvas, head) draws a head
-// small, and redraw() all the rest.
+// now (code, number, text), and the function that changes what is chosen.
+// draw(canvas, head) draws a head small, and redraw() all the rest.
 function openHeads(root, data, now, draw, redraw) {
   const { heads, layers, codes, rows, columns } = data;
   const maps = heads > 1 ? [...count(heads), "mean"] : [];
@@ -29,14 +29,16 @@ function openHeads(root, data, now, draw, redraw) {
   const code = (query, key, head = now.head) =>
     codes[((now.layer * (maps.length || 1) + head) * rows + query) * columns + key];
   const weight = (...cell) => Math.max(0, code(...cell) - 1) / 1000;
-  const show = (...cell) =>
-    ["0", "<0.001"][code(...cell)] ?? weight(...cell).toFixed(3);
+  function show(...cell) {
+    if (code(...cell) === 0) return "0";
+    return code(...cell) === 1 ? "<0.001" : weight(...cell).toFixed(3);
+  }
 
   const bar = add(root, "div", { class: "bar" });
   const strip = add(root, "div", { class: "bar heads" });
   if (layers > 1) {
-    addSelect(bar, "layer", count(layers), (layer) =>
-      choose({ layer })).value = now.layer;
+    const layer = addSelect(bar, "layer", count(layers), (i) => choose({ layer: i }));
+    layer.value = now.layer;
   }
   const select = heads > 1 && addSelect(bar, "head", maps, (head) => choose({ head }));
   maps.forEach((name, head) => {

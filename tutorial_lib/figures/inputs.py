@@ -1,12 +1,22 @@
 """What readers pass to the figures, turned into arrays and text or refused.
 
-This module knows no figure.
+Numbers and tokens first, then attention weights: checked, in layers, packed for a page.
+
+This module knows neither the figures nor any model.
 """
 
+import base64
 import math
 import unicodedata
+import zlib
 
 import numpy as np
+
+from tutorial_lib.plotting.heatmaps import as_cells
+
+MOST_TOKENS = 256
+MOST_CHARACTERS = 1_000_000
+DEFLATE_ABOVE = 16_384  # bytes; below, the result depends on nobody's zlib
 
 
 def as_array(values, name):
@@ -50,3 +60,125 @@ def as_text(token):
 def rounded(array):
     """Return a list of the values to 4 significant digits: the same on any machine."""
     return [float(f"{value:.4g}") for value in np.ravel(array)]
+
+
+def as_layers(weights):
+    """Return a (layer, head, query, key) array of what ``show_attention`` takes."""
+    if isinstance(weights, (list, tuple)) and np.ndim(weights[0]) > 2:
+        return np.concatenate([as_layers(layer) for layer in weights])
+    weights = as_array(weights, "weights")
+    if not 2 <= weights.ndim <= 4 or weights.size == 0:
+        raise ValueError(
+            "weights must be (query, key), (head, query, key) or "
+            f"(layer, head, query, key), got {weights.shape}"
+        )
+    return weights.reshape((1,) * (4 - weights.ndim) + weights.shape)
+
+
+def check_tokens(weights, queries, keys):
+    """Refuse tokens that do not fit the weights, or too many of them."""
+    *_, rows, columns = weights.shape
+    if (rows, columns) != (len(queries), len(keys)):
+        raise ValueError(
+            f"weights are {rows} queries × {columns} keys, but there are "
+            f"{len(queries)} query tokens and {len(keys)} key tokens"
+        )
+    if max(rows, columns) > MOST_TOKENS:
+        raise ValueError(
+            f"{max(rows, columns)} tokens are more than the {MOST_TOKENS} a reader can "
+            "tell apart: pass a part, e.g. weights[..., :64, :64] and tokens[:64]"
+        )
+
+
+def check_weights(weights):
+    """Refuse scores, and weights that were normalized along another axis."""
+    if weights.min() < 0 or weights.max() > 1 + 1e-3:
+        raise ValueError(
+            f"weights must lie between 0 and 1, got {weights.min():.3g} to "
+            f"{weights.max():.3g}: pass the output of the softmax, not the scores"
+        )
+    if weights.sum(-1).max() > 1.02:  # bfloat16 sums to 1 within 0.01
+        raise ValueError(
+            f"a query's weights sum to {weights.sum(-1).max():.3g}, not 1: rows are "
+            "queries, columns are keys, and the softmax runs over the keys (dim=-1)"
+        )
+
+
+def choose(weights, layer, head):
+    """Return the numbers of a layer and a head; "mean" follows the last of many heads.
+
+    Raises ValueError for one that does not exist.
+    """
+    layers, heads, *_ = weights.shape
+    head = heads if head == "mean" and heads > 1 else head
+    if layer not in range(layers):
+        raise ValueError(f"layer {layer!r} does not exist: choose 0 to {layers - 1}")
+    if head not in range(heads + (heads > 1)):
+        raise ValueError(f"head {head!r} does not exist: choose 0 to {heads - 1}")
+    return {"layer": int(layer), "head": int(head)}
+
+
+def where(data):
+    """Return the words for what is shown first: a layer and a head, if many."""
+    layers, heads, shown = data["layers"], data["heads"], data["shown"]
+    head = "mean over the heads" if shown["head"] == heads else f"head {shown['head']}"
+    parts = [f"layer {shown['layer']}"] * (layers > 1) + [head] * (heads > 1)
+    return ", ".join(parts)
+
+
+def with_mean(weights):
+    """Add the mean over the heads as one head more, unless there is one head only."""
+    if weights.shape[1] == 1:
+        return weights
+    return np.concatenate([weights, weights.mean(1, keepdims=True)], axis=1)
+
+
+def as_mask(mask, shape):
+    """Return a boolean array (query, key), True where a query may look."""
+    mask = np.asarray(mask.detach().cpu() if hasattr(mask, "detach") else mask)
+    if mask.dtype != bool:
+        raise ValueError(f"mask must be boolean, True = may look, got {mask.dtype}")
+    try:
+        return np.broadcast_to(mask, shape)
+    except ValueError:
+        raise ValueError(
+            f"mask {mask.shape} must broadcast to (query, key) {tuple(shape)}: pass "
+            "that of one sentence, without batch and head"
+        ) from None
+
+
+def as_outline(outline, shape):
+    """Return a boolean array (query, key), True in framed cells; None if none is."""
+    cells = as_cells(set() if outline is None else outline, shape).numpy()
+    return cells if cells.any() else None
+
+
+def as_data(weights, mask=None, outline=None):
+    """Return what the JavaScript needs to know of the weights and their cells."""
+    sizes = dict(
+        zip(("layers", "heads", "rows", "columns"), weights.shape, strict=True)
+    )
+    cells = {"mask": _digits(mask), "outline": _digits(outline)}
+    return {**sizes, **cells, **pack(with_mean(weights))}
+
+
+def _digits(cells):
+    return None if cells is None else "".join("01"[int(cell)] for cell in cells.flat)
+
+
+def pack(weights):
+    """Return the weights as base64 of 16-bit integers, deflated where they are many.
+
+    An integer is 0 for a weight of exactly 0, else 1 + the weight in thousandths: the
+    figure tells 0 from very small, and thousandths agree between machines.
+    """
+    codes = np.where(weights == 0, 0, 1 + np.round(1000 * weights)).astype("<u2")
+    raw = codes.tobytes()
+    deflated = len(raw) > DEFLATE_ABOVE
+    packed = base64.b64encode(zlib.compress(raw, 9) if deflated else raw).decode()
+    if len(packed) > MOST_CHARACTERS:
+        raise ValueError(
+            f"{weights.size:,} weights make a cell of {len(packed) / 1e6:.1f} MB, more "
+            "than 1: pass fewer layers, heads or tokens, e.g. weights[:2]"
+        )
+    return {"packed": packed, "deflated": deflated}

@@ -18,7 +18,8 @@ function ticks(low, high, wanted) {
   const digits = Math.max(0, -Math.floor(Math.log10(step)));
   const first = Math.ceil(low / step);
   return count(Math.floor(high / step) - first + 1).map((i) => {
-    return [(first + i) * step, fixed((first + i) * step, digits)];
+    const value = (first + i) * step;
+    return [value, fixed(value, digits)];
   });
 }
 
@@ -50,7 +51,8 @@ function kernel_regression(root, data, host) {
   const select = addSelect(bar, "kernel", NAMES, (i) => change({ kernel: NAMES[i] }));
   const queries = { min: low, max: high, step: 10 ** -digits[0] };
   const querySlider = addSlider(bar, "query", queries, setQuery);
-  const [narrow, wide] = [Math.log(span / 300), Math.log(span * 2)];
+  const narrow = Math.log(span / 300);
+  const wide = Math.log(span * 2);
   const widths = { min: narrow, max: wide, step: (wide - narrow) / 300 };
   const widthSlider = addSlider(bar, "width", widths, (power) =>
     setWidth(Math.exp(power)));
@@ -75,8 +77,9 @@ function kernel_regression(root, data, host) {
   }
 
   // ---- the plot
-  const [left, tall] = [40, 74];
-  let [svg, right, floor, base] = [];
+  const left = 40;
+  const tall = 74;
+  let svg, right, floor, base;
   let parts = {};
   const toX = (x) => left + ((x - low) / span) * (right - left);
   const toY = (y) => 20 + ((top - y) / (top - bottom)) * (floor - 20);
@@ -87,7 +90,8 @@ function kernel_regression(root, data, host) {
 
   function draw() {
     const width = Math.min(host.clientWidth, 760);
-    [right, floor] = [width - 10, clamp(width * 0.42, 200, 280)];
+    right = width - 10;
+    floor = clamp(width * 0.42, 200, 280);
     base = floor + 44 + tall;
     stage.replaceChildren();
     svg = add(stage, "svg", { width, height: base + 38 });
@@ -156,7 +160,8 @@ function kernel_regression(root, data, host) {
     Object.assign(now, changes);
     const { query, width, kernel, editing } = now;
     const weights = weightsOf(query);
-    const [estimate, largest] = [estimateAt(query), Math.max(0, ...weights)];
+    const estimate = estimateAt(query);
+    const largest = Math.max(0, ...weights);
     const none = estimate === null;
     const steady = kernel === "constant";
     select.value = NAMES.indexOf(kernel);
@@ -222,7 +227,7 @@ function kernel_regression(root, data, host) {
   }
 
   function listen() {
-    let [drag, last, sure] = [];
+    let drag, last, sure;
     const moves = {
       query: (x) => setQuery(fromX(x)),
       width: (x) => setWidth(Math.abs(fromX(x) - now.query)),
@@ -245,8 +250,13 @@ function kernel_regression(root, data, host) {
       last = [x, y];
       // A finger may be about to scroll the page: it moves nothing until it is sure.
       sure = now.editing || event.pointerType !== "touch";
-      if (now.editing) drag = y < floor + 9 && addOrRemove(x, y) && "points";
-      else drag = away < 16 && now.kernel !== "constant" ? "width" : "query";
+      if (now.editing) {
+        const isOnPlot = y < floor + 9;
+        drag = isOnPlot && addOrRemove(x, y) ? "points" : null;
+      } else {
+        const isOnHandle = away < 16 && now.kernel !== "constant";
+        drag = isOnHandle ? "width" : "query";
+      }
       move(event);
       svg.setPointerCapture(event.pointerId);
     };
@@ -264,13 +274,17 @@ function kernel_regression(root, data, host) {
     const enter = now.editing && [" ", "Enter"].includes(event.key);
     if (!move && !enter) return;
     event.preventDefault();
-    if (enter) addOrRemove(toX(cursor.x), toY(cursor.y));
-    else if (now.editing) {
+    if (enter) {
+      addOrRemove(toX(cursor.x), toY(cursor.y));
+    } else if (now.editing) {
       cursor.x = clamp(cursor.x + (move[0] * span) / 50, low, high);
       cursor.y = clamp(cursor.y + (move[1] * (top - bottom)) / 25, bottom, top);
       change({});
-    } else if (move[0]) setQuery(now.query + (move[0] * span) / 100);
-    else setWidth(now.width * 1.1 ** move[1]);
+    } else if (move[0]) {
+      setQuery(now.query + (move[0] * span) / 100);
+    } else {
+      setWidth(now.width * 1.1 ** move[1]);
+    }
   };
 
   return draw;

@@ -15,7 +15,6 @@ from tutorial_lib.attention import nadaraya_watson
 from .figure import ACCENT, MARK, Figure
 from .inputs import as_array, as_number, as_positive, rounded
 
-FILES = ("sliders.js", "sliders.css", "kernel_regression.js", "kernel_regression.css")
 KERNELS = ("gaussian", "boxcar", "epanechnikov", "triangular", "constant")
 MOST_POINTS = 500
 
@@ -45,7 +44,6 @@ def show_kernel_regression(
     data |= _frame(points, truth, query)
     return Figure(
         "kernel_regression",
-        FILES,
         data,
         text=_sentence(data),
         title=title,

@@ -7,7 +7,8 @@ function patches(root, data, host) {
   const cells = count(rows * columns);
   // How strong each pixel is, from 0 to 255, and the patch it lies in.
   const pixels = Array.from(atob(data.pixels), (letter, i) => {
-    const [x, y] = [i % (columns * patch), Math.floor(i / (columns * patch))];
+    const x = i % (columns * patch);
+    const y = Math.floor(i / (columns * patch));
     const cell = Math.floor(y / patch) * columns + Math.floor(x / patch);
     return [letter.charCodeAt(0), cell];
   });
@@ -22,8 +23,8 @@ function patches(root, data, host) {
 
   const { bar, code, weight, show, choose } =
     openHeads(root, data, now, (canvas, head) => {
-      const colours = shadesOf(head).map((shade) => colour(shade, dark));
-      paint(canvas, columns, colours);
+      const colors = shadesOf(head).map((shade) => colorOf(shade, dark));
+      paint(canvas, columns, colors);
     }, mark);
   addCheckbox(bar, "colors from 0 to 1", (absolute) => choose({ absolute }));
   const numbersBox = addCheckbox(bar, "numbers", (numbers) => choose({ numbers }));
@@ -51,25 +52,27 @@ function patches(root, data, host) {
   }
 
   // ---- drawing
-  let [canvas, side, left, ceiling, chip, gauge, share, numbers, frames] = [];
-  let [dark, strongest] = [];
+  let canvas, side, left, ceiling, chip, gauge, share, numbers, frames;
+  let dark, strongest;
 
   function draw() {
     left = classToken ? 86 : 4;
     const room = Math.max(60, host.clientWidth - left - 4);
     side = Math.floor(Math.min(room / columns, 340 / Math.max(rows, columns)));
-    const [wide, high] = [side * columns, side * rows];
+    const wide = side * columns;
+    const high = side * rows;
     const whole = classToken ? Math.max(high, 84) : high;
     ceiling = 4 + (whole - high) / 2;
     chip = { x: 4, y: 4 + (whole - 84) / 2, width: 68, height: 84 };
     dark = isDark(host);
-    strongest = colour(dark ? 0.55 : 0.75).slice(0, 3);
+    strongest = colorOf(dark ? 0.55 : 0.75).slice(0, 3);
     stage.replaceChildren();
     const place = `left:${left}px;top:${ceiling}px;width:${wide}px;height:${high}px`;
     canvas = add(stage, "canvas", { style: place });
     const svg = add(stage, "svg", { width: left + wide + 4, height: whole + 8 });
     const across = count(rows + 1).map((i) => `M${left},${ceiling + i * side}h${wide}`);
-    const down = count(columns + 1).map((i) => `M${left + i * side},${ceiling}v${high}`);
+    const down = count(columns + 1).map((j) =>
+      `M${left + j * side},${ceiling}v${high}`);
     const d = [...across, ...down].join("");
     for (const tone of ["halo", "grid"]) add(svg, "path", { class: tone, d });
     if (classToken) {
@@ -81,9 +84,9 @@ function patches(root, data, host) {
     // Room for the digits of a weight?
     numbersBox.parentNode.hidden = side < 36;
     numbers = (side < 36 ? [] : cells).map((cell) => {
-      const [x, y] = [cell % columns, Math.floor(cell / columns)].map((i) => i + 0.5);
-      const style = "small number middle";
-      return addText(svg, left + x * side, ceiling + y * side + 4, "", style);
+      const x = left + (cell % columns + 0.5) * side;
+      const y = ceiling + (Math.floor(cell / columns) + 0.5) * side;
+      return addText(svg, x, y + 4, "", "small number middle");
     });
     frames = ["halo", "frame"].map((style) => add(svg, "rect", { class: style }));
     choose({});
@@ -114,7 +117,8 @@ function patches(root, data, host) {
       set(gauge, { y: chip.y + chip.height - height, height });
       share.textContent = show(query(), 0);
     }
-    const [x, y] = [left + column * side, ceiling + row * side];
+    const x = left + column * side;
+    const y = ceiling + row * side;
     const box = column < 0 ? chip : { x, y, width: side, height: side };
     for (const frame of frames) set(frame, box);
     say(sentence());

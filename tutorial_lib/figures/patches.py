@@ -9,10 +9,17 @@ import math
 import numpy as np
 
 from .figure import MARK, Figure
-from .inputs import as_array
-from .weights import as_data, as_layers, check_weights, choose, where, with_mean
+from .inputs import (
+    as_array,
+    as_data,
+    as_layers,
+    check_weights,
+    choose,
+    where,
+    with_mean,
+)
 
-FILES = ("colours.js", "heads.js", "heads.css", "patches.js", "patches.css")
+SHARED = ("colors.js", "heads.js")
 MOST_PATCHES = 256
 MOST_PIXELS = 65_536
 CONTRAST, STRENGTH = 0.5, 0.85  # of image and weights, as in patches.js
@@ -47,10 +54,10 @@ def show_patch_attention(
     first = with_mean(weights)[shown["layer"], shown["head"]]
     return Figure(
         "patches",
-        FILES,
         data,
         text=_sentence(first, data),
         title=title,
+        shared=SHARED,
         draw=lambda: _draw(first, pixels, data),
     )
 

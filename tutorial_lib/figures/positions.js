@@ -1,29 +1,5 @@
 // Encodings of positions: drag a position, watch its dot products over the distance.
 
-// matplotlib's RdBu, reversed: the colors of the static maps of signed numbers.
-const BLUE_TO_RED =
-  "053061 2166ac 4393c3 92c5de d1e5f0 f7f7f7 fddbc7 f4a582 d6604d b2182b 67001f"
-  .split(" ")
-  .map((hex) => [0, 2, 4].map((i) => parseInt(hex.slice(i, i + 2), 16)));
-
-// The red, green, blue and alpha of a number from -1 to 1. On a dark page 0 is the page
-// itself, and both colors brighten.
-function signed(value, dark) {
-  const size = Math.abs(value);
-  const place = !dark ? 5 + 5 * value : value < 0 ? 3 * size : 10 - 3 * size;
-  const [low, high] = [BLUE_TO_RED[Math.floor(place)], BLUE_TO_RED[Math.ceil(place)]];
-  const mixed = low.map((part, i) => part + (high[i] - part) * (place % 1));
-  return [...mixed, dark ? 1000 * size : 255];
-}
-
-// A canvas is one pixel a number; style stretches it.
-function paintSigned(canvas, rows, dark) {
-  const image = new ImageData(rows[0].length, rows.length);
-  rows.flat().forEach((value, i) => image.data.set(signed(value, dark), 4 * i));
-  set(canvas, { width: image.width, height: image.height });
-  canvas.getContext("2d").putImageData(image, 0, 0);
-}
-
 const dot = (a, b) => a.reduce((total, value, i) => total + value * b[i], 0);
 const least = (rows) => Math.min(...rows.map((row) => Math.min(...row)));
 const most = (rows) => Math.max(...rows.map((row) => Math.max(...row)));
@@ -64,16 +40,18 @@ function positions(root, data, host) {
     learned: (t) => data.learned.slice(t * d_model, (t + 1) * d_model),
     rotary: (t) => turn(content(Math.cos), t),
   };
-  let [queries, products, low, high, digits] = [];
+  let queries, products, low, high, digits;
 
   function compute() {
     queries = all.map(encode[now.kind]);
     const key = keys[now.key][1]();
     const met = now.kind === "rotary" ? all.map((j) => turn(key, j)) : queries;
     products = queries.map((query) => met.map((other) => dot(query, other)));
-    [low, high] = [Math.min(0, least(products)), Math.max(0, most(products))];
+    low = Math.min(0, least(products));
+    high = Math.max(0, most(products));
     const largest = Math.max(-low, high) || 1;
-    high ||= low ? 0 : 1;
+    // An axis needs some length, where all products are 0.
+    if (low === high) high = 1;
     // Three digits of the largest; where it is a power of ten, too.
     digits = Math.max(0, 2 - Math.floor(Math.log10(largest) + 1e-6));
   }
@@ -105,8 +83,9 @@ function positions(root, data, host) {
   const lesson = add(root, "p");
 
   // ---- the map above, the curves below
-  const [left, ceiling] = [40, 20];
-  let [canvas, svg, right, floor, top, base] = [];
+  const left = 40;
+  const ceiling = 20;
+  let canvas, svg, right, floor, top, base;
   let parts = {};
   const toColumn = (t) => left + (t * (right - left)) / tokens;
   const toX = (distance) =>
@@ -150,8 +129,9 @@ function positions(root, data, host) {
     const step = 2 ** Math.max(0, Math.ceil(Math.log2(tokens / 8)));
     for (const t of all.filter((place) => place % step === 0)) {
       write(toColumn(t + 0.5), floor + 26, t, "small middle");
-      // Room for a sign needs every second distance.
-      for (const distance of t % (2 * step) ? [] : t ? [-t, t] : [0]) {
+      // Distances have a sign, so that there is room for every second one.
+      const isNamed = t % (2 * step) === 0;
+      for (const distance of isNamed ? new Set([-t, t]) : []) {
         const x = toX(distance);
         add(grid, "line", { class: "grid", x1: x, x2: x, y1: top, y2: base });
         write(x, base + 16, fixed(distance, 0), "small middle");
@@ -161,11 +141,11 @@ function positions(root, data, host) {
     write(left, top - 10, rotary ? "score q·k" : "dot product", "name");
     write(right, base + 32, "distance j − t", "name end");
     for (const value of new Set([low, 0, high])) {
-      const [x1, y1] = [left, toY(value)];
+      const y = toY(value);
       const style = value ? "grid" : "axis";
-      add(grid, "line", { class: style, x1, x2: right, y1, y2: y1 });
-      const close = value && Math.abs(y1 - toY(0)) < 12;
-      if (!close) write(left - 6, y1 + 4, show(value));
+      add(grid, "line", { class: style, x1: left, x2: right, y1: y, y2: y });
+      const isCrowded = value && Math.abs(y - toY(0)) < 12;
+      if (!isCrowded) write(left - 6, y + 4, show(value));
     }
     scaleLow.textContent = `−${limit.toPrecision(2)}`;
     scaleHigh.textContent = limit.toPrecision(2);
@@ -180,10 +160,10 @@ function positions(root, data, host) {
     Object.assign(now, changes);
     compute();
     const limit = Math.max(-least(queries), most(queries)) || 1;
-    const rows = upright.map((_, i) => queries.map((query) => query[i] / limit));
     const dark = isDark(host);
-    paintSigned(canvas, rows, dark);
-    paintSigned(scaleBar, [count(81).map((i) => i / 40 - 1)], dark);
+    const numbers = upright.flatMap((_, i) => queries.map((query) => query[i]));
+    paint(canvas, tokens, numbers.map((value) => signedColorOf(value / limit, dark)));
+    paint(scaleBar, 81, count(81).map((i) => signedColorOf(i / 40 - 1, dark)));
     kindSelect.value = kinds.indexOf(now.kind);
     keySelect.value = now.key;
     keySelect.parentNode.hidden = now.kind !== "rotary";
@@ -199,8 +179,10 @@ function positions(root, data, host) {
   // Every change ends here.
   function move(changes) {
     Object.assign(now, changes);
-    const [t, j] = [now.position, second()];
-    const [x, y] = [toX(j - t), toY(products[t][j])];
+    const t = now.position;
+    const j = second();
+    const x = toX(j - t);
+    const y = toY(products[t][j]);
     // Around the columns, not over them.
     const width = toColumn(1) - left + 4;
     [j, j, t, t].forEach((place, i) =>
@@ -241,7 +223,8 @@ function positions(root, data, host) {
     const distance = j - t;
     const pairs = all.filter((place) => place + distance in all);
     const alike = pairs.map((place) => products[place][place + distance]);
-    const [from, to] = [show(Math.min(...alike)), show(Math.max(...alike))];
+    const from = show(Math.min(...alike));
+    const to = show(Math.max(...alike));
     const found = show(products[t][j]);
     return [
       now.kind === "rotary"
@@ -260,7 +243,7 @@ function positions(root, data, host) {
   };
 
   function listen() {
-    let [drag, first, sure] = [];
+    let drag, first, sure;
     const pull = (event) => {
       if (!drag) return;
       const [x, y] = placeIn(svg, event);

@@ -11,7 +11,7 @@ import numpy as np
 from .figure import ACCENT, MARK, Figure
 from .inputs import as_array, as_positive, rounded
 
-FILES = ("sliders.js", "sliders.css", "positions.js", "positions.css")
+SHARED = ("colors.js",)
 KINDS = ("sinusoidal", "rotary", "learned")
 MOST_TOKENS = 256
 MOST_NUMBERS = 65_536
@@ -44,10 +44,10 @@ def show_positions(
     data["learned"] = None if learned is None else rounded(learned)
     return Figure(
         "positions",
-        FILES,
         data,
         text=_sentence(data),
         title=title,
+        shared=SHARED,
         draw=lambda: _draw(data),
     )
 
@@ -157,11 +157,11 @@ def _draw(data):
 
 def _draw_map(fig, ax, queries, data):
     shown, limit = data["shown"], np.abs(queries).max() or 1
-    colours = {"cmap": "RdBu_r", "vmin": -limit, "vmax": limit}
-    image = ax.imshow(queries.T, aspect="auto", interpolation="nearest", **colours)
-    for place, colour in ((shown["distance"], ACCENT), (0, MARK)):
+    colors = {"cmap": "RdBu_r", "vmin": -limit, "vmax": limit}
+    image = ax.imshow(queries.T, aspect="auto", interpolation="nearest", **colors)
+    for place, color in ((shown["distance"], ACCENT), (0, MARK)):
         left = shown["position"] + place - 0.5
-        ax.axvspan(left, left + 1, fill=False, edgecolor=colour, linewidth=1.5)
+        ax.axvspan(left, left + 1, fill=False, edgecolor=color, linewidth=1.5)
     turned = "turned query, " if shown["kind"] == "rotary" else ""
     ax.set(xlabel="position t", ylabel=f"{turned}d_model")
     fig.colorbar(image, ax=ax)

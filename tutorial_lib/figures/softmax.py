@@ -10,7 +10,6 @@ import numpy as np
 from .figure import ACCENT, MARK, Figure
 from .inputs import as_array, as_positive, as_text, rounded
 
-FILES = ("sliders.js", "sliders.css", "softmax.js", "softmax.css")
 MOST_SCORES = 40
 
 
@@ -41,7 +40,6 @@ def show_softmax(scores, *, labels=None, temperature=1.0, d_k=64, title=None):
     weights = softmax(scores / temperature)
     return Figure(
         "softmax",
-        FILES,
         data,
         text=_sentence(weights, labels, temperature),
         title=title,

@@ -1,4 +1,4 @@
-"""Asking: a text box in a notebook, with the answer to what was written below it.
+"""A text box in a notebook, with the answer to what was written below it.
 
 The box needs a kernel. A page has none: what is stored there is the answer to an
 example, as if there had never been a box.
@@ -9,18 +9,18 @@ This module does not know what is asked, nor what an answer is.
 VIEW = "application/vnd.jupyter.widget-view+json"
 
 
-def ask(answer, example, *, label="text", button="Answer"):
+def text_box(answer, example, *, label="text", button="Answer"):
     """Return a text box for a notebook to show, with the answer to its text below.
 
     ``answer`` takes a string and returns whatever a notebook can show; a ValueError
     that it raises is shown as a sentence. The box begins with ``example``. Enter, or
     the button, answers what stands in it.
     """
-    return Question(answer, example, label, button)
+    return TextBox(answer, example, label, button)
 
 
-class Question:
-    """A text box, a button, and the answer: see ``ask``. Needs ipywidgets."""
+class TextBox:
+    """A text, a button, and the answer: see ``text_box``. Needs ipywidgets."""
 
     def __init__(self, answer, example, label, button):
         from ipywidgets import Button, HBox, Layout, Output, Text, VBox
@@ -33,7 +33,7 @@ class Question:
         self.text = Text(example, description=label, continuous_update=False, **wide)
         self.button = Button(description=button)
         self.shown = Output()
-        self.box = VBox([HBox([self.text, self.button]), self.shown])
+        self.widget = VBox([HBox([self.text, self.button]), self.shown])
         self.text.observe(self.respond, names="value")  # Enter, or leaving the box
         self.button.on_click(self.respond)
         self.respond()
@@ -52,7 +52,8 @@ class Question:
 
     def _repr_mimebundle_(self, include=None, exclude=None):
         """Show the box where there is a kernel, and else the answer by itself."""
-        view = {"version_major": 2, "version_minor": 0, "model_id": self.box.model_id}
+        model = self.widget.model_id
+        view = {"version_major": 2, "version_minor": 0, "model_id": model}
         return {**self.shown.outputs[0]["data"], VIEW: view}
 
 

@@ -4,7 +4,9 @@ from contextlib import contextmanager
 
 import torch
 
-BLUE, ORANGE, GREY = "#1f62c8", "#c2410c", "#555555"
+from tutorial_lib.plotting.colors import LIGHT
+
+BLUE, ORANGE, GREY = LIGHT["accent"], "#c2410c", "#555555"
 CYCLE = (BLUE, ORANGE, "#15803d", "#7e22ce", "#0e7490", "#a16207")
 STYLE = {
     "figure.dpi": 110,

@@ -10,7 +10,9 @@ This module does not know what the colors mean.
 
 from contextlib import contextmanager
 
-PAPER = "#14181e"  # as in the book's dark pages
+from tutorial_lib.plotting.colors import DARK
+
+PAPER = DARK["paper"]
 LUMINANCE = (0.2126, 0.7152, 0.0722)  # of red, green and blue, by WCAG 2
 GLARE = 0.05  # light that even black gives off, by WCAG 2
 
