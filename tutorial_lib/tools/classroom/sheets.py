@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tutorial_lib.exercises.exercise import Exercise, find
-from tutorial_lib.exercises.helping import MISSING, solution
+from tutorial_lib.exercises.help import MISSING, solution
 from tutorial_lib.tools.sync import definitions, read_notebook
 
 
@@ -43,7 +43,7 @@ class Task:
 
 def solutions_of(chapter):
     """Return where a chapter's solutions belong."""
-    return f"tutorial_lib/exercises/solutions/chapter_{chapter:02d}.py"
+    return f"tutorial_lib/exercises/chapter_{chapter:02d}/solutions.py"
 
 
 def _defined(stub, name, answer):
