@@ -92,7 +92,8 @@ class Count:
             return {}
         if len(found) > MOST:
             return {}
-        return {self._named(powers): factor for powers, factor in found.items()}
+        largest_first = sorted(found, key=sum, reverse=True)
+        return {self._named(powers): found[powers] for powers in largest_first}
 
     def _named(self, powers):
         factors = zip(self.sizes, powers, strict=True)

@@ -162,9 +162,13 @@ COUNT = Count(
         "side·d_model": "the positions of one row of patches: a grid has several rows",
         "patch_size²·d_model·channels": "the map of a patch, which all patches share, "
         "from all channels of its pixels",
-        "d_model": "single vectors: the biases of that map, the class token, its "
+        "patch_size²·d_model": "a map from one channel: a patch goes through all",
+        "side²·patch_size²·d_model·channels": "a map for each patch: they share one",
+        "d_model": "single vectors: the biases of a patch's map, the class token, its "
         "position, and gamma and beta of the last norm",
         "classes·d_model": "the head, which reads the class token alone",
+        "side²·classes·d_model": "a head that reads all tokens, not the class token "
+        "alone",
         "classes": "the biases of the head",
         "d_model²·blocks": "attention's four matrices in every block",
         "d_model·blocks·d_ff": "the network's two matrices in every block",

@@ -9,8 +9,8 @@ import time
 import pytest
 from made_up import judge
 
-from tutorial_lib.exercises import guard
-from tutorial_lib.exercises.guard import Printed, TimeUp, time_limit
+from tutorial_lib.exercises import run
+from tutorial_lib.exercises.run import Printed, TimeUp, time_limit
 
 LIMIT = 0.2
 
@@ -72,7 +72,7 @@ def test_a_loop_without_end_is_stopped_and_pointed_at(answer, place):
     result = place(lambda: judge(answer, seconds=LIMIT))
     assert result.code == "time"
     assert "still running after 0.2 s: does a loop never end?" in result.message
-    assert "of test_exercise_guard.py: `" in result.message
+    assert "of test_exercise_run.py: `" in result.message
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs signals")
@@ -91,7 +91,7 @@ def test_no_timer_signal_or_thread_is_left_over(answer, place):
     assert signal.getsignal(signal.SIGALRM) is handler
     assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
     assert threading.active_count() == threads
-    time.sleep(LIMIT + 2 * guard.AGAIN)  # a late stop would end this test
+    time.sleep(LIMIT + 2 * run.AGAIN)  # a late stop would end this test
 
 
 def test_an_alarm_of_one_s_own_still_rings():
@@ -123,7 +123,7 @@ def test_time_up_is_no_exception_that_code_would_catch():
 
 
 def test_the_usual_limit_stands_in_one_place(monkeypatch):
-    monkeypatch.setattr(guard, "SECONDS", LIMIT)
+    monkeypatch.setattr(run, "SECONDS", LIMIT)
     assert "after 0.2 s" in judge(busy).message
 
 
@@ -140,5 +140,5 @@ def test_what_is_printed_is_kept_up_to_a_limit():
     printed = Printed()
     for _ in range(10_000):
         printed.write("x" * 100)
-    assert len(printed.text) == guard.PRINTED_CHARACTERS
+    assert len(printed.text) == run.PRINTED_CHARACTERS
     assert printed.lines()[-1] == "…"

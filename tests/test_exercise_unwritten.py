@@ -71,4 +71,4 @@ def test_the_line_of_a_helper_in_the_same_cell_is_the_one_shown():
 
 def test_an_answer_in_a_file_is_pointed_at_by_the_file_s_name():
     message = judge(lambda: 1 / 0).message
-    assert "of test_exercise_source.py: `message = judge(lambda: 1 / 0)" in message
+    assert "of test_exercise_unwritten.py: `message = judge(lambda: 1 / 0)" in message

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 import torch
 from made_up import called_with, exercise
-
-from tutorial_lib.exercises import check, keeping, locking, progress
 from tutorial_lib.exercises.checking import CHECKED
 from tutorial_lib.exercises.keeping import keep, kept
+
+from tutorial_lib.exercises import check, keeping, locking, progress
 from tutorial_lib.tools.classroom import process
 from tutorial_lib.tools.execute import QUIET
 
