@@ -36,12 +36,16 @@ _numbers = itertools.count()
 
 def define(source, name, names=None):
     """Run source that defines `name`, as a cell would: tracebacks can quote it."""
-    filename = f"<cell {next(_numbers)}>"
-    lines = source.splitlines(keepends=True)
-    linecache.cache[filename] = (len(source), None, lines, filename)
     namespace = dict(names or {}, __name__="answers")
-    exec(compile(source, filename, "exec"), namespace)
+    exec(compile(source, _cell(source), "exec"), namespace)
     return namespace[name]
+
+
+def _cell(source):
+    """Return a name under which the lines of a source are found."""
+    name, lines = f"<cell {next(_numbers)}>", source.splitlines(keepends=True)
+    linecache.cache[name] = (len(source), None, lines, name)
+    return name
 
 
 class Chapter:
@@ -170,14 +174,13 @@ def shown(notebook):
     before, names = dict(CHECKED), {"__name__": "__main__"}
     CHECKED.clear()
     for cell in notebook.cells:
-        *body, last = ast.parse(cell.source).body
-        if not isinstance(last, ast.Expr):
-            body, last = [*body, last], None
+        body, file = ast.parse(cell.source).body, _cell(cell.source)
+        last = [body.pop().value] if isinstance(body[-1], ast.Expr) else []
         with contextlib.redirect_stdout(io.StringIO()) as printed:
-            exec(compile(ast.Module(body, []), "<cell>", "exec"), names)
-            value = last and eval(
-                compile(ast.Expression(last.value), "", "eval"), names
-            )
+            exec(compile(ast.Module(body, []), file, "exec"), names)
+            value = None
+            for expression in map(ast.Expression, last):
+                value = eval(compile(expression, file, "eval"), names)
         data = {} if value is None else {"text/plain": repr(value)}
         cell.outputs = [
             v4.new_output("stream", text=printed.getvalue()),

@@ -1,27 +1,23 @@
-"""What passed is known in the next session, whatever becomes of the file."""
+"""What passed is known in the next session, whatever becomes of the files."""
 
-import json
-import multiprocessing
 import os
 import subprocess
 import sys
-import threading
-import time
 import types
 from pathlib import Path
 
 import pytest
 import torch
 from made_up import called_with, exercise
-from tutorial_lib.exercises.checking import CHECKED
-from tutorial_lib.exercises.keeping import keep, kept
+from platformdirs import macos, unix, windows
 
-from tutorial_lib.exercises import check, keeping, locking, progress
+from tutorial_lib.exercises import check, marks, progress
+from tutorial_lib.exercises.check import CHECKED
+from tutorial_lib.exercises.marks import keep, kept
 from tutorial_lib.tools.classroom import process
 from tutorial_lib.tools.execute import QUIET
 
 ROOT = Path(__file__).parents[1]
-ABOUT = keeping.ABOUT
 
 
 def task(name, title="Made up", number="98.1"):
@@ -29,7 +25,7 @@ def task(name, title="Made up", number="98.1"):
 
 
 def names(*wanted):
-    """Return which of these exercises the file marks."""
+    """Return which of these exercises are marked."""
     return kept(map(task, wanted))[0]
 
 
@@ -45,11 +41,11 @@ def folder(tmp_path, monkeypatch):
 def new_session():
     """Forget what a new kernel would not know."""
     CHECKED.clear()
-    keeping.SAID.clear()
+    marks.SAID.clear()
 
 
-def written(folder):
-    return json.loads((folder / "progress.json").read_text(encoding="utf-8"))
+def names_in(folder):
+    return {path.name for path in folder.iterdir()}
 
 
 # --- what a student sees -----------------------------------------------------------
@@ -117,9 +113,9 @@ def test_only_what_passes_is_marked(folder, made_up, answer):
     assert repr(progress(98)).startswith(("❌", "⬜"))
 
 
-def test_without_the_file_only_the_marks_are_gone(folder, made_up):
+def test_without_its_file_only_the_mark_is_gone(folder, made_up):
     check(lambda: 1, "answer")
-    (folder / "progress.json").unlink()
+    (folder / "answer.txt").unlink()
     assert shown("98.1")[0].startswith("✅")  # this session still knows
     new_session()
     assert shown("98.1")[0].startswith("⬜")
@@ -128,7 +124,7 @@ def test_without_the_file_only_the_marks_are_gone(folder, made_up):
     ) == "✅ Passed: Exercise 98.1 · Made up\n" + ("   ✓ is right")
 
 
-def test_nothing_random_depends_on_the_file(folder, made_up):
+def test_nothing_random_depends_on_the_files(folder, made_up):
     torch.manual_seed(0)
     expected = torch.rand(1)
     torch.manual_seed(0)
@@ -136,17 +132,14 @@ def test_nothing_random_depends_on_the_file(folder, made_up):
     assert torch.rand(1) == expected
 
 
-# --- the file ----------------------------------------------------------------------
+# --- the files ---------------------------------------------------------------------
 
 
-def test_the_file_can_be_read_by_anyone(folder):
+def test_a_mark_is_a_file_that_anyone_can_read(folder):
     keep(task("answer", "Größe √d", "98.7"))
-    text = (folder / "progress.json").read_bytes().decode("utf-8")
-    assert '"title": "Größe √d"' in text
-    mark = written(folder)["passed"]["answer"]
-    assert time.strptime(mark.pop("on"), "%Y-%m-%d")
-    assert mark == {"number": "98.7", "title": "Größe √d"}
-    assert written(folder)["about"] == ABOUT
+    keep(task("98.8", "A value", "98.8"))
+    assert names_in(folder) == {"answer.txt", "98.8.txt"}
+    assert (folder / "answer.txt").read_text(encoding="utf-8") == "Größe √d"
 
 
 def test_a_mark_belongs_to_an_exercise_and_not_to_its_name_alone(folder):
@@ -158,102 +151,25 @@ def test_a_mark_belongs_to_an_exercise_and_not_to_its_name_alone(folder):
 
 def test_what_is_marked_is_not_written_again(folder):
     keep(task("answer"))
-    before = (folder / "progress.json").stat()
+    before = (folder / "answer.txt").stat()
     keep(task("answer"))
-    after = (folder / "progress.json").stat()
+    after = (folder / "answer.txt").stat()
     assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
 
 
 def test_marks_and_words_of_others_stay(folder):
-    theirs = {"passed": {"from_a_fork": {"title": "Other"}, "odd": 3}, "mine": "note"}
-    (folder / "progress.json").write_text(json.dumps(theirs), encoding="utf-8-sig")
+    (folder / "from_a_fork.txt").write_text("Other")
+    (folder / "notes.md").write_text("mine")
     assert keep(task("answer")) == ""
-    found = written(folder)
-    assert found["mine"] == "note"
-    assert list(found["passed"]) == ["from_a_fork", "odd", "answer"]
-    assert names("odd", "answer") == {"answer"}
+    assert names_in(folder) == {"from_a_fork.txt", "notes.md", "answer.txt"}
+    assert (folder / "from_a_fork.txt").read_text() == "Other"
 
 
-def keep_many(start, letter):
-    start.wait()
-    for number in range(8):
-        keep(task(f"{letter}{number}"))
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 def test_notebooks_at_once_lose_nothing(folder):
-    system = multiprocessing.get_context("fork")
-    start = system.Event()
-    writers = [system.Process(target=keep_many, args=(start, w)) for w in "abcde"]
-    for writer in writers:
-        writer.start()
-    start.set()
-    for writer in writers:
-        writer.join(60)
-    assert len(written(folder)["passed"]) == 5 * 8
-
-
-def test_threads_at_once_lose_nothing(folder):
-    start = threading.Event()
-    writers = [threading.Thread(target=keep_many, args=(start, w)) for w in "abc"]
-    for writer in writers:
-        writer.start()
-    start.set()
-    for writer in writers:
-        writer.join(60)
-    assert len(written(folder)["passed"]) == 3 * 8
-
-
-def test_a_reader_never_sees_half_a_file(folder, monkeypatch):
-    keep(task("first"))
-    seen, replace = [], os.replace
-
-    def watched(old, new):
-        seen.append(names("first", "second"))
-        replace(old, new)
-
-    monkeypatch.setattr(keeping.os, "replace", watched)
-    keep(task("second"))
-    assert seen == [{"first"}]  # until the new file is whole, the old one stands
+    one, other = task("first"), task("second")
+    assert names("first", "second") == set()  # both have looked before either writes
+    assert keep(one) == keep(other) == ""
     assert names("first", "second") == {"first", "second"}
-
-
-def test_a_write_that_breaks_off_leaves_the_old_file_and_nothing_else(
-    folder, monkeypatch
-):
-    keep(task("first"))
-
-    def full(number):
-        raise OSError(28, "No space left on device", str(folder))
-
-    monkeypatch.setattr(keeping.os, "fsync", full)
-    assert "No space left on device" in keep(task("second"))
-    assert names("first", "second") == {"first"}
-    assert {path.name for path in folder.iterdir()} == {
-        "progress.json",
-        "progress.lock",
-    }
-
-
-def test_whoever_holds_the_lock_is_waited_for_but_not_for_ever(folder, monkeypatch):
-    with locking.alone(folder / "progress.lock"):
-        monkeypatch.setattr(locking, "PATIENCE", 0.1)
-        start = time.monotonic()
-        assert keep(task("answer")) == ""
-        assert 0.1 <= time.monotonic() - start < 2
-    assert names("answer") == {"answer"}
-
-
-def test_a_folder_that_knows_no_locks_will_do(folder, monkeypatch):
-    def unknown(file, wanted=True):
-        raise OSError(95, "Operation not supported")
-
-    monkeypatch.setattr(locking, "_lock", unknown)
-    start = time.monotonic()
-    assert keep(task("answer")) == ""
-    assert time.monotonic() - start < 1
-    assert names("answer") == {"answer"}
 
 
 # --- trouble -----------------------------------------------------------------------
@@ -261,21 +177,26 @@ def test_a_folder_that_knows_no_locks_will_do(folder, monkeypatch):
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"{", b"\xff\xfe", b"[]", b"3", b'{"passed": []}', b"[" * 100_000],
-    ids=["empty", "half", "not-utf-8", "list", "number", "no-marks", "deep"],
+    [b"", b"Made", b"\xff\xfe", b"Made up, and more"],
+    ids=["empty", "half", "not-utf-8", "more"],
 )
-def test_a_damaged_file_is_named_once_and_set_aside(folder, made_up, content):
-    (folder / "progress.json").write_bytes(content)
-    card = repr(progress(98))
-    assert card.startswith("⬜") and card.count("is damaged") == 1
-    assert str(folder) in card
-
+def test_a_damaged_mark_does_not_count_and_is_mended(folder, made_up, content):
+    (folder / "answer.txt").write_bytes(content)
+    assert kept([made_up]) == (set(), "")
     result = check(lambda: 1, "answer")
-    assert result.passed
-    assert "was damaged: it is now `progress.damaged.json`" in result.note
-    assert result.note in repr(result)
-    assert (folder / "progress.damaged.json").read_bytes() == content
+    assert result.passed and result.note == ""
     assert kept([made_up]) == ({"answer"}, "")
+
+
+def test_a_folder_that_cannot_be_read_costs_one_sentence(folder, made_up, monkeypatch):
+    (folder / "answer.txt").mkdir()
+    found, sentence = kept([made_up])
+    assert found == set()
+    assert sentence.startswith("Earlier marks cannot be read (`")
+    assert sentence.endswith("answer.txt`: Is a directory).")
+    card = repr(progress(98))
+    assert card.startswith("⬜") and card.count("cannot be read") == 1
+    assert "only (`" in check(lambda: 1, "answer").note
 
 
 def test_a_place_that_cannot_be_written_costs_one_sentence(
@@ -304,10 +225,12 @@ def test_a_drive_that_is_not_mounted_is_not_made_up(folder, monkeypatch):
     drive = folder / "drive" / "MyDrive" / "attention"
     monkeypatch.setenv("TUTORIAL_PROGRESS", str(drive))
     assert "No such file or directory" in keep(task("answer"))
+    found, sentence = kept([task("answer")])
+    assert found == set() and "MyDrive`: No such file or directory)." in sentence
     assert [*folder.iterdir()] == []
     drive.parent.mkdir(parents=True)
     assert keep(task("answer")) == ""
-    assert (drive / "progress.json").is_file()
+    assert (drive / "answer.txt").is_file()
 
 
 def test_a_student_in_colab_is_told_once_that_marks_vanish(
@@ -328,35 +251,31 @@ def at_home(monkeypatch, home):
     """Name no folder, and do as if no test was running."""
     for name in ("TUTORIAL_PROGRESS", "PYTEST_VERSION", "XDG_DATA_HOME"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.delenv("LOCALAPPDATA", raising=False)
-    monkeypatch.setattr(Path, "home", lambda: Path(home))
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setattr("platformdirs.windows.get_win_folder", lambda name: "local")
 
 
 @pytest.mark.parametrize(
-    ("platform", "environment", "expected"),
+    ("system", "environment", "expected"),
     [
-        ("linux", {}, "home/.local/share"),
-        ("linux", {"XDG_DATA_HOME": "/data"}, "/data"),
-        ("linux", {"XDG_DATA_HOME": "data"}, "home/.local/share"),
-        ("darwin", {}, "home/Library/Application Support"),
-        ("win32", {}, "home/AppData/Local"),
-        ("win32", {"LOCALAPPDATA": "local"}, "local"),
-        ("linux", {"TUTORIAL_PROGRESS": ""}, "home/.local/share"),
+        (unix.Unix, {}, "/home/.local/share"),
+        (unix.Unix, {"XDG_DATA_HOME": "/data"}, "/data"),
+        (macos.MacOS, {}, "/home/Library/Application Support"),
+        (windows.Windows, {}, "local"),
+        (unix.Unix, {"TUTORIAL_PROGRESS": ""}, "/home/.local/share"),
     ],
 )
-def test_the_file_lies_with_the_user_s_data(
-    monkeypatch, platform, environment, expected
-):
-    at_home(monkeypatch, "home")
+def test_the_marks_lie_with_the_user_s_data(monkeypatch, system, environment, expected):
+    at_home(monkeypatch, "/home")
     for name, folder in environment.items():
         monkeypatch.setenv(name, folder)
-    monkeypatch.setattr(sys, "platform", platform)
-    assert keeping._place() == Path(expected, "tutorial_lib", "progress.json")
+    monkeypatch.setattr("platformdirs.PlatformDirs", system)
+    assert marks._folder() == Path(expected, "tutorial_lib")
 
 
 def test_a_named_folder_may_begin_with_the_home(monkeypatch):
     monkeypatch.setenv("TUTORIAL_PROGRESS", "~/marks")
-    assert keeping._place() == Path.home() / "marks" / "progress.json"
+    assert marks._folder() == Path.home() / "marks"
 
 
 def test_the_first_mark_makes_the_folder(folder, monkeypatch):
@@ -366,11 +285,7 @@ def test_the_first_mark_makes_the_folder(folder, monkeypatch):
 
 
 def test_somebody_without_a_home_can_still_check(folder, made_up, monkeypatch):
-    def nowhere():
-        raise RuntimeError("Could not determine home directory.")
-
-    at_home(monkeypatch, folder)
-    monkeypatch.setattr(Path, "home", nowhere)
+    monkeypatch.setenv("TUTORIAL_PROGRESS", "~nobody-here/marks")
     assert "(Could not determine home directory):" in check(lambda: 1, "answer").note
     assert "Earlier marks cannot be read" in repr(progress(98))
 
@@ -380,7 +295,7 @@ def test_somebody_without_a_home_can_still_check(folder, made_up, monkeypatch):
 
 def test_whoever_tests_the_book_keeps_nothing(folder, monkeypatch):
     assert os.environ["PYTEST_VERSION"]
-    monkeypatch.setattr(Path, "home", lambda: folder)
+    monkeypatch.setenv("HOME", str(folder))
     for value in ("off", ""):
         monkeypatch.setenv("TUTORIAL_PROGRESS", value)
         assert keep(task("answer")) == ""
