@@ -18,7 +18,6 @@ This module does not know what a check is.
 import functools
 import importlib
 import linecache
-import textwrap
 from pathlib import Path
 
 from tutorial_lib.definitions import source_in
@@ -82,14 +81,23 @@ def read(text):
 
 def edited(source, edit):
     """Return the source with the old lines, which must stand in it once, replaced."""
-    old, new = (
-        "".join(f"{line[2:]}\n" for line in edit if line[0] == sign) for sign in "-+"
-    )
-    for depth in INDENTS:
-        before, after = (textwrap.indent(text, " " * depth) for text in (old, new))
-        if f"\n{source}\n".count(f"\n{before}") == 1:
-            return f"\n{source}\n".replace(f"\n{before}", f"\n{after}").strip("\n")
-    raise ValueError(f"these lines must stand once in the solution:\n{old}")
+    lines = source.split("\n")
+    old, new = ([line[2:] for line in edit if line[0] == sign] for sign in "-+")
+    places = [
+        (first, depth)
+        for depth in INDENTS
+        for first in range(len(lines))
+        if lines[first : first + len(old)] == _indented(old, depth)
+    ]
+    if len(places) != 1:
+        raise ValueError(f"these lines must stand once in the solution: {old}")
+    [(first, depth)] = places
+    lines[first : first + len(old)] = _indented(new, depth)
+    return "\n".join(lines)
+
+
+def _indented(lines, depth):
+    return [" " * depth + line if line else line for line in lines]
 
 
 def _made(exercise, edit, solutions):
