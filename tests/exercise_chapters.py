@@ -4,27 +4,29 @@ An example chapter that exists only for the tests stands beside the book's.
 """
 
 import ast
+import contextlib
 import copy
 import functools
 import importlib
+import io
 import itertools
 import linecache
-import re
 from pathlib import Path
 
 import nbformat
 from example_chapter.notebook import notebook as example_notebook
 from nbclient import NotebookClient
+from nbformat import v4
 
 from tutorial_lib import exercises
-from tutorial_lib.exercises import solutions
+from tutorial_lib.definitions import source_in
+from tutorial_lib.exercises.check import CHECKED
 from tutorial_lib.exercises.exercise import EXERCISES, find
 from tutorial_lib.tools.classroom.statements import leading_to, statements
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "tests" / "example_chapter"
 exercises.__path__.append(str(EXAMPLE))
-solutions.__path__.append(str(EXAMPLE / "solutions"))
 
 IMPORTS = (ast.Import, ast.ImportFrom)
 WHOLE = {6}  # its answers are used on models and tables that training fills
@@ -34,27 +36,28 @@ _numbers = itertools.count()
 
 def define(source, name, names=None):
     """Run source that defines `name`, as a cell would: tracebacks can quote it."""
-    filename = f"<cell {next(_numbers)}>"
-    lines = source.splitlines(keepends=True)
-    linecache.cache[filename] = (len(source), None, lines, filename)
     namespace = dict(names or {}, __name__="answers")
-    exec(compile(source, filename, "exec"), namespace)
+    exec(compile(source, _cell(source), "exec"), namespace)
     return namespace[name]
 
 
-class Chapter:
-    """One chapter's exercises, solutions, mistakes and notebook."""
+def _cell(source):
+    """Return a name under which the lines of a source are found."""
+    name, lines = f"<cell {next(_numbers)}>", source.splitlines(keepends=True)
+    linecache.cache[name] = (len(source), None, lines, name)
+    return name
 
-    def __init__(self, path):
-        self.number = int(re.search(r"\d+", path.stem).group())
-        self.text = path.read_text(encoding="utf-8")
-        name = f"tutorial_lib.exercises.solutions.{path.stem}"
+
+class Chapter:
+    """One chapter's exercises, solutions and notebook."""
+
+    def __init__(self, number):
+        self.number = number
+        name = f"tutorial_lib.exercises.chapter_{number:02d}.solutions"
         self.solutions = importlib.import_module(name)
-        self.definitions = {
-            node.name: ast.get_source_segment(self.text, node)
-            for node in ast.parse(self.text).body
-            if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and find(node.name)
-        }
+        self.text = Path(self.solutions.__file__).read_text(encoding="utf-8")
+        found = {e.name: source_in(self.text, e.name) for e in self.exercises}
+        self.definitions = {name: found[name] for name in found if found[name]}
 
     @property
     def exercises(self):
@@ -62,14 +65,14 @@ class Chapter:
         find("")  # imports all chapters
         return [e for e in EXERCISES.values() if e.chapter == self.number]
 
-    def variant(self, name, old="", new=""):
-        """Return a solution in which `old`, which must occur once, is now `new`."""
-        source = self.definitions[name]
-        if old:
-            assert source.count(old) == 1, f"{old!r} occurs {source.count(old)} times"
-            source = source.replace(old, new)
-        whole = self.text.replace(self.definitions[name], source)
-        return define(whole, name)
+    @property
+    def answers(self):
+        """The right values, by the numbers of their exercises."""
+        return getattr(self.solutions, "ANSWERS", {})
+
+    def solution(self, name):
+        """Return the solution of this name, run as a cell would be."""
+        return define(self.text, name)
 
     def notebook_path(self):
         """Return the path of the chapter's notebook, or None."""
@@ -78,12 +81,12 @@ class Chapter:
 
     @functools.cached_property
     def notebook(self):
-        """The notebook with its stored outputs (the example's is executed first)."""
+        """The notebook with its stored outputs, or the example's with what it shows."""
         path = self.notebook_path()
         if path:
             return nbformat.read(path, 4)
         assert self.number == 99, f"chapter {self.number} has no notebook"
-        return executed(example_notebook())
+        return shown(example_notebook())
 
     def stubs(self):
         """Yield (exercise, index of the stub's cell, expression that is checked)."""
@@ -166,6 +169,27 @@ def tags(cell):
     return cell.metadata.get("tags", [])
 
 
+def shown(notebook):
+    """Run a notebook's cells in this process, as in a new session; return it."""
+    before, names = dict(CHECKED), {"__name__": "__main__"}
+    CHECKED.clear()
+    for cell in notebook.cells:
+        body, file = ast.parse(cell.source).body, _cell(cell.source)
+        last = [body.pop().value] if isinstance(body[-1], ast.Expr) else []
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            exec(compile(ast.Module(body, []), file, "exec"), names)
+            value = None
+            for expression in map(ast.Expression, last):
+                value = eval(compile(expression, file, "eval"), names)
+        data = {} if value is None else {"text/plain": repr(value)}
+        cell.outputs = [
+            v4.new_output("stream", text=printed.getvalue()),
+            v4.new_output("execute_result", data),
+        ]
+    CHECKED.update(before)
+    return notebook
+
+
 def executed(notebook):
     """Run a notebook in a kernel and return it."""
     where = {"metadata": {"path": str(ROOT / "notebooks")}}
@@ -180,6 +204,6 @@ def text_of(cell):
 
 
 def chapters():
-    """Return the example chapter and every chapter of the book that has solutions."""
-    found = (ROOT / "tutorial_lib" / "exercises" / "solutions").glob("chapter_*.py")
-    return [Chapter(path) for path in [EXAMPLE / "solutions/chapter_99.py", *found]]
+    """Return the example chapter and every chapter of the book that has exercises."""
+    found = sorted((ROOT / "tutorial_lib" / "exercises").glob("chapter_??"))
+    return [Chapter(99), *(Chapter(int(folder.name[-2:])) for folder in found)]

@@ -3,9 +3,10 @@
 import contextlib
 
 from tutorial_lib.exercises import Exercise, check
-from tutorial_lib.exercises.checking import CHECKED
+from tutorial_lib.exercises.check import CHECKED
 from tutorial_lib.exercises.exercise import EXERCISES
-from tutorial_lib.exercises.helping import ASKED
+from tutorial_lib.exercises.help import ASKED
+from tutorial_lib.exercises.mistakes import Known
 
 
 @contextlib.contextmanager
@@ -25,8 +26,10 @@ def judge(answer, step=None, *, known=None, **options):
     """Check an answer by one step; by default call it with nothing and compare."""
     with exercise(**options) as made_up:
         made_up.step("is right")(step or called_with())
-        for code, wrong_answer in (known or {}).items():
-            made_up.misconception(code, f"This is {code}.")(wrong_answer)
+        made_up.mistakes = [
+            Known(code, f"This is {code}.", lambda wrong=wrong: wrong)
+            for code, wrong in (known or {}).items()
+        ]
         return check(answer, made_up.name)
 
 

@@ -10,7 +10,7 @@ from classroom import NAME, make_book
 from exercise_chapters import chapters
 
 from tutorial_lib.__main__ import main
-from tutorial_lib.exercises.helping import solution
+from tutorial_lib.exercises import solution
 from tutorial_lib.tools.classroom.exports import export
 from tutorial_lib.tools.classroom.sheets import Sheet, sheets
 from tutorial_lib.tools.classroom.statements import statements
@@ -125,9 +125,10 @@ def test_an_otter_master_marks_each_question_in_otter_s_order(book):
 def test_otter_gets_the_library_without_its_solutions(book):
     exported(book, "otter")
     packed = {path.relative_to(book / "out") for path in (book / "out").rglob("*.*")}
-    assert Path("tutorial_lib/exercises/checking.py") in packed
+    assert Path("tutorial_lib/exercises/check.py") in packed
     assert Path("tutorial_lib/figures/base.js") in packed
-    assert [path for path in packed if "solutions" in path.parts] == []
+    assert {path.suffix for path in packed} <= {".css", ".ipynb", ".js", ".py"}
+    assert [path for path in packed if path.name == "solutions.py"] == []
 
 
 def test_an_nbgrader_source_gives_a_point_for_each_exercise(book):

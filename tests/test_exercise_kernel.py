@@ -2,10 +2,10 @@
 
 import pytest
 from example_chapter.notebook import IMPORTS, KERNEL, SCORES
-from exercise_chapters import EXAMPLE, Chapter, executed, text_of
+from exercise_chapters import Chapter, executed, text_of
 from nbformat import v4
 
-SOLUTIONS = Chapter(EXAMPLE / "solutions" / "chapter_99.py").definitions
+SOLUTIONS = Chapter(99).definitions
 CLASS = SOLUTIONS["ExampleScores"]
 SOFTMAX = "def example_softmax(scores, mask=None):\n    "
 
@@ -52,7 +52,7 @@ STOPS = {
 @pytest.fixture(scope="module")
 def shown():
     """Run the cells once, in one kernel; return what each shows, as text."""
-    limit = "from tutorial_lib.exercises import guard\nguard.SECONDS = 0.5"
+    limit = "from tutorial_lib.exercises import run\nrun.SECONDS = 0.5"
     sources = [f"{IMPORTS}\n{limit}", *CELLS.values()]
     cells = [v4.new_code_cell(source) for source in sources]
     for name, cell in zip(CELLS, cells[1:], strict=True):

@@ -15,6 +15,7 @@ from made_up import called_with, exercise, judge
 from tutorial_lib import exercises
 from tutorial_lib.exercises import Exercise, check
 from tutorial_lib.exercises.exercise import EXERCISES
+from tutorial_lib.exercises.mistakes import Known, edited, read
 
 
 def test_steps_stop_at_the_first_that_fails():
@@ -64,12 +65,18 @@ def test_an_exercise_is_found_by_its_name_or_its_number():
 def test_the_example_for_authors_works():
     lines = exercises.__doc__.splitlines()
     example = "\n".join(line[4:] for line in lines if line.startswith("    "))
+    checks, _, edits = example.partition("# share\n")
+    [(code, message, edit)] = read(f"# share\n{edits}")["share"]
+    solution = "def share(amounts):\n    return amounts / amounts.sum()"
+    mistaken = define(edited(solution, edit), "share")
     names = {"Exercise": Exercise, "torch": torch}
     try:
-        define(example.replace("1.2", "98.6"), "share", names)
+        made_up = define(checks.replace("1.2", "98.6"), "share", names)
+        made_up.mistakes = [Known(code, message, lambda: mistaken)]
         assert check(lambda amounts: amounts / amounts.sum(), "share").passed
         wrong = check(lambda amounts: amounts / amounts.max(), "share")
-        assert wrong.code == "by-largest"
+        assert (wrong.code, wrong.message) == (code, message)
+        assert code == "by-largest"
     finally:
         del EXERCISES["share"]
 

@@ -223,7 +223,7 @@ def test_a_known_wrong_answer_may_be_of_another_shape_or_nan():
 
 def test_a_known_wrong_entry_is_named_whatever_the_other_entries_are():
     right = {"rank": 8, "count": 40}
-    known = {"too-high": lambda: {"rank": 64, "count": 40}, "other": lambda: 3}
+    known = {"too-high": {"rank": 64, "count": 40}, "other": 3}
 
     def code(**answer):
         return judge(answer, known=known, name=None, oracle=lambda: right).code

@@ -1,31 +1,18 @@
 """Every chapter's exercises: right answers pass, wrong ones get their diagnosis."""
 
 import inspect
+import re
 import sys
+from collections import Counter
+from pathlib import Path
 
 import pytest
 from exercise_chapters import chapters, define, tags, text_of
 
 from tutorial_lib.exercises import check
+from tutorial_lib.exercises.mistakes import known, read
 
 CHAPTERS = chapters()
-
-
-def every(list_name, *, label):
-    """Return (chapter, …) parameters for each entry of a list in the solutions."""
-    return [
-        pytest.param(chapter, *entry, id=f"{chapter.number}-{label(*entry)}")
-        for chapter in CHAPTERS
-        for entry in getattr(chapter.solutions, list_name, [])
-    ]
-
-
-def each_solution():
-    return [
-        pytest.param(chapter, name, id=f"{chapter.number}-{name}")
-        for chapter in CHAPTERS
-        for name in chapter.definitions
-    ]
 
 
 def each_exercise(which=lambda exercise: True):
@@ -36,21 +23,32 @@ def each_exercise(which=lambda exercise: True):
     ]
 
 
+def each_known(which):
+    """Return (exercise, entry) parameters for the entries of the mistakes' files."""
+    entries, seen = [], Counter()
+    for chapter in CHAPTERS:
+        for exercise in chapter.exercises:
+            for entry in filter(which, known(exercise)):
+                label = f"{chapter.number}-{exercise.name}-{entry.code}"
+                seen[label] += 1
+                name = f"{label}{seen[label]}"
+                entries.append(pytest.param(exercise, entry, id=name))
+    return entries
+
+
 each_chapter = pytest.mark.parametrize(
     "chapter", CHAPTERS, ids=[str(chapter.number) for chapter in CHAPTERS]
 )
 
 
 @pytest.mark.parametrize(("chapter", "exercise"), each_exercise())
-def test_every_exercise_has_a_solution_and_hints(chapter, exercise):
-    answers = chapter.solutions.ANSWERS if exercise.is_value else chapter.definitions
-    assert exercise.name in answers
+def test_every_exercise_has_a_solution_that_passes_and_hints(chapter, exercise):
+    if exercise.is_value:
+        result = check(chapter.answers[exercise.name], exercise.name)
+    else:
+        result = check(chapter.solution(exercise.name))
+    assert result.passed, result
     assert exercise.hints
-
-
-@pytest.mark.parametrize(("chapter", "name"), each_solution())
-def test_the_solution_passes(chapter, name):
-    assert check(chapter.variant(name)).passed, check(chapter.variant(name))
 
 
 @pytest.mark.parametrize(("chapter", "exercise"), each_exercise())
@@ -60,7 +58,7 @@ def test_the_library_s_version_passes(chapter, exercise):
 
 
 @pytest.mark.parametrize(
-    ("chapter", "exercise"), each_exercise(lambda e: ".solutions." in str(e.fallback))
+    ("chapter", "exercise"), each_exercise(lambda e: ".solutions:" in str(e.fallback))
 )
 def test_without_the_solutions_the_oracle_stands_in(chapter, exercise, monkeypatch):
     monkeypatch.setitem(sys.modules, chapter.solutions.__name__, None)
@@ -68,43 +66,34 @@ def test_without_the_solutions_the_oracle_stands_in(chapter, exercise, monkeypat
 
 
 @pytest.mark.parametrize(
-    ("chapter", "name", "old", "new", "code"),
-    every("MUTANTS", label=lambda name, old, new, code: f"{name}-{code}"),
+    ("exercise", "mistake"), each_known(lambda entry: entry.code != "right")
 )
-def test_a_mutant_gets_its_diagnosis(chapter, name, old, new, code):
-    result = check(chapter.variant(name, old, new))
-    assert (result.status, result.code) == ("fail", code), result
+def test_a_known_mistake_gets_its_diagnosis(exercise, mistake):
+    result = check(mistake.answer, exercise.name)
+    assert (result.status, result.code) == ("fail", mistake.code), result
+    assert mistake.message in result.message
 
 
 @pytest.mark.parametrize(
-    ("chapter", "name", "old", "new"),
-    every("ACCEPT", label=lambda name, old, new: name),
+    ("exercise", "entry"), each_known(lambda entry: entry.code == "right")
 )
-def test_another_right_answer_passes(chapter, name, old, new):
-    result = check(chapter.variant(name, old, new))
+def test_another_right_answer_passes(exercise, entry):
+    result = check(entry.answer, exercise.name)
     assert result.passed, result
 
 
-@each_chapter
-def test_right_values_pass(chapter):
-    for number, answer in chapter.solutions.ANSWERS.items():
-        assert check(answer, number).passed, check(answer, number)
-
-
-@pytest.mark.parametrize(
-    ("chapter", "number", "answer", "code"),
-    every("WRONG_ANSWERS", label=lambda number, answer, code: f"{number}-{code}"),
-)
-def test_a_wrong_value_gets_its_diagnosis(chapter, number, answer, code):
-    assert check(answer, number).code == code, check(answer, number)
-
-
 @pytest.mark.parametrize(("chapter", "exercise"), each_exercise())
-def test_every_misconception_is_tried_and_so_are_three_mistakes(chapter, exercise):
-    mistakes = [*chapter.solutions.MUTANTS, *chapter.solutions.WRONG_ANSWERS]
-    codes = [mistake[-1] for mistake in mistakes if mistake[0] == exercise.name]
-    assert {known.code for known in exercise.misconceptions} <= set(codes)
-    assert len(codes) >= 3
+def test_at_least_three_mistakes_are_known_of_an_exercise(chapter, exercise):
+    assert sum(entry.code != "right" for entry in known(exercise)) >= 3
+
+
+@each_chapter
+def test_every_entry_of_the_mistakes_is_read_and_belongs_to_an_exercise(chapter):
+    path = Path(chapter.solutions.__file__).with_name("mistakes.diff")
+    entries = read(path.read_text(encoding="utf-8"))
+    assert sorted(entries) == sorted(one.name for one in chapter.exercises)
+    codes = {code for found in entries.values() for code, _, _ in found}
+    assert all(re.fullmatch(r"[\w -]+", code) for code in codes), codes
 
 
 @pytest.mark.parametrize(("chapter", "exercise"), each_exercise(lambda e: e.needs))

@@ -9,7 +9,7 @@ from exercise_chapters import chapters
 
 from tutorial_lib import __main__
 from tutorial_lib.exercises import check
-from tutorial_lib.exercises.card_style import STYLE
+from tutorial_lib.exercises.cards import STYLE
 
 ROOT = Path(__file__).parents[1]
 BOOK = ROOT / "book"

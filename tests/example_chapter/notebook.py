@@ -11,12 +11,10 @@ IMPORTS = f"""\
 import torch
 from torch import nn
 
-import tutorial_lib.exercises.solutions
 from tutorial_lib import exercises
 from tutorial_lib.exercises import check, progress, solution, use
 
-exercises.__path__.append({str(FOLDER)!r})
-exercises.solutions.__path__.append({str(FOLDER / "solutions")!r})"""
+exercises.__path__.append({str(FOLDER)!r})"""
 
 SOFTMAX = '''\
 def example_softmax(scores, mask=None):

@@ -1,8 +1,8 @@
 """What an exercise is, and the register in which every exercise of the book stands.
 
-The register fills itself: the first look-up imports every `chapter_NN` module of this
-package, so no notebook has to. This module does not know how an answer is run or how
-a result is shown.
+The register fills itself: the first look-up imports the `checks` of every `chapter_NN`
+folder of this package, so no notebook has to. This module does not know how an answer
+is run, nor what of it is right.
 """
 
 import contextlib
@@ -13,6 +13,9 @@ import pkgutil
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+
+from .cards import Result
+from .mistakes import known
 
 EXERCISES: dict[str, "Exercise"] = {}
 
@@ -31,15 +34,6 @@ class Step:
 
     label: str
     run: Callable
-
-
-@dataclass(frozen=True)
-class Misconception:
-    """An executable wrong answer, and what to tell somebody who gave it."""
-
-    code: str
-    message: str
-    answer: Callable
 
 
 class Exercise:
@@ -77,7 +71,7 @@ class Exercise:
         self.number, self.title, self.name = number, title, name or number
         self.returns, self.hints, self.needs = returns, tuple(hints), tuple(needs)
         self.fallback, self.tolerance, self.seconds = fallback, tolerance, seconds
-        self.oracle, self.steps, self.misconceptions = None, [], []
+        self.oracle, self.steps = None, []
         _register(self)
 
     @property
@@ -109,14 +103,10 @@ class Exercise:
         """Add something to look at; `label` completes "the answer …" in the card."""
         return lambda run: self.steps.append(Step(label, run)) or run
 
-    def misconception(self, code, message):
-        """Add a known wrong answer, written as the student would have written it."""
-
-        def add(answer):
-            self.misconceptions.append(Misconception(code, message, answer))
-            return answer
-
-        return add
+    @functools.cached_property
+    def mistakes(self):
+        """The known wrong answers that have a message, in order."""
+        return [mistake for mistake in known(self) if mistake.message]
 
     def library_version(self):
         """Return the fast version of the answer, or else the oracle.
@@ -148,8 +138,8 @@ def load_chapters():
     """Import every chapter's checks, once."""
     package = importlib.import_module(__package__)
     for module in pkgutil.iter_modules(package.__path__):
-        if re.fullmatch(r"chapter_\d\d", module.name):
-            importlib.import_module(f"{__package__}.{module.name}")
+        if module.ispkg and re.fullmatch(r"chapter_\d\d", module.name):
+            importlib.import_module(f"{__package__}.{module.name}.checks")
 
 
 def find(key):
@@ -163,3 +153,42 @@ def nearest(key):
     """Return up to three exercise names that look like `key`, best first."""
     load_chapters()
     return difflib.get_close_matches(key, EXERCISES, n=3, cutoff=0.6)
+
+
+def lookup(answer, name=None):
+    """Return the exercise an answer belongs to, by its own or the given name."""
+    key = _key(answer, name)
+    return find(key) if isinstance(key, str) else None
+
+
+def unknown(answer, name=None):
+    """Return a card that says why this is no exercise, and what was perhaps meant."""
+    key = _key(answer, name)
+    if not isinstance(key, str):
+        return _card("This is not an exercise by itself", _advice(answer))
+    exercise = find(key)
+    if exercise:
+        return _card(exercise.heading, f"Check the answer itself: {_usage(exercise)}.")
+    close = [f"`{EXERCISES[name].call}`" for name in nearest(key)]
+    message = f"Did you mean {' or '.join(close)}?" if close else ""
+    return _card(f"There is no exercise {key!r}", message)
+
+
+def _key(answer, name):
+    return getattr(answer, "__name__", answer) if name is None else str(name)
+
+
+def _advice(answer):
+    exercise = find(type(answer).__name__)
+    if exercise:
+        return f"Check the class itself: {_usage(exercise)}."
+    return 'Say which exercise it answers: `check(answer, "1.1")`.'
+
+
+def _usage(exercise):
+    answer = "answer, " if exercise.is_value else ""
+    return f"`check({answer}{exercise.call})`"
+
+
+def _card(heading, message):
+    return Result(heading, "unknown", "unknown", message)

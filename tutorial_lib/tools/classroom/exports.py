@@ -15,7 +15,8 @@ from . import masters
 from .sheets import sheets
 
 LIBRARY = Path(__file__).parents[2]
-SECRET = {"solutions", "__pycache__"}  # folders of the library no student gets
+# What of the library no student gets: right answers, and edits of them.
+SECRET = {"solutions.py", "mistakes.diff", "__pycache__"}
 
 
 def export(root, kind, folder, chapter=""):

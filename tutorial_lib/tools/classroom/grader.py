@@ -17,7 +17,7 @@ from pathlib import Path
 
 import torch
 
-from tutorial_lib.exercises.checking import check
+from tutorial_lib.exercises.check import check
 from tutorial_lib.tools.notebooks import code_cells, source_of, tags_of
 
 from .sheets import sheets
@@ -137,10 +137,7 @@ def _remark(result):
 
 def _wrong(exercise):
     """Return an answer that no check may accept: a known mistake, if there is one."""
-    if exercise.misconceptions:
-        mistake = exercise.misconceptions[0].answer
-        return mistake() if exercise.is_value else mistake
-    return None
+    return exercise.mistakes[0].answer if exercise.mistakes else None
 
 
 def _run(chosen, namespace):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tutorial_lib.definitions import definitions
 from tutorial_lib.exercises.exercise import Exercise, find
-from tutorial_lib.exercises.helping import MISSING, solution
+from tutorial_lib.exercises.help import MISSING, solution
 from tutorial_lib.tools.notebooks import chapters, read_notebook, source_of, tags_of
 
 
@@ -44,7 +44,7 @@ class Task:
 
 def solutions_of(chapter):
     """Return where a chapter's solutions belong."""
-    return f"tutorial_lib/exercises/solutions/chapter_{chapter:02d}.py"
+    return f"tutorial_lib/exercises/chapter_{chapter:02d}/solutions.py"
 
 
 def _defined(stub, name, answer):

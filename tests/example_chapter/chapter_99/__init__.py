@@ -1,0 +1,1 @@
+"""Exercises of a chapter that exists only here, one of every kind."""

@@ -1,0 +1,108 @@
+"""A copy of the book without solutions: it checks, and gives no answer away."""
+
+import ast
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from exercise_chapters import chapters
+
+from tutorial_lib.tools.classroom.exports import export
+
+CHAPTERS = [chapter for chapter in chapters() if chapter.notebook_path()]
+TRIVIAL = 45  # characters: shorter lines are those of many answers
+
+SESSION = """\
+import json, torch
+from tutorial_lib.exercises import check, solution, use
+from tutorial_lib.exercises.exercise import find
+
+def view_alone(x, heads):
+    return x.reshape(len(x), heads, x.shape[1], -1)
+
+def right(x, heads):
+    return x.unflatten(-1, (heads, -1)).transpose(1, 2)
+
+def no_bias(d_model, d_ff):
+    return 4 * d_model**2 + 2 * d_model * d_ff + 8 * d_model
+
+wrong, passed = check(view_alone, "8.1"), check(right, "8.1")
+count, value = check(no_bias, "10.5"), check({"rank": 64, "parameters": 16640}, "8.5")
+prune = find("prune")
+print(json.dumps({
+    "wrong": [wrong.code, wrong.message],
+    "right": passed.status,
+    "count": [count.code, count.message],
+    "value": [value.code, value.message],
+    "solution": str(solution("8.1")),
+    "used": use(lambda score, heads, loss: [], "prune") is prune.oracle,
+    "mistakes": len(find("8.1").mistakes),
+}))
+"""
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory):
+    """Write the library as students get it; return its folder."""
+    folder = tmp_path_factory.mktemp("copy")
+    root = CHAPTERS[0].notebook_path().parents[1]
+    export(root, "otter", folder, "8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def said(copy):
+    """Return what checks say in that copy."""
+    environment = os.environ | {"PYTHONPATH": str(copy)}
+    command = [sys.executable, "-c", SESSION]
+    ran = subprocess.run(
+        command, cwd=copy, env=environment, capture_output=True, text=True, check=True
+    )
+    return json.loads(ran.stdout.splitlines()[-1])
+
+
+def test_a_mistake_gets_the_diagnosis_of_a_step(said):
+    code, message = said["wrong"]
+    assert code == "value" and "values differ. The first is at" in message
+    assert said["mistakes"] == 0
+    assert said["value"] == ["value", "Entry 'rank': 64 is not right."]
+
+
+def test_a_count_is_still_told_its_terms(said):
+    code, message = said["count"]
+    assert code == "too-little" and "Your count lacks d_model + d_ff." in message
+
+
+def test_a_right_answer_passes_and_the_oracle_stands_in(said):
+    assert said["right"] == "pass"
+    assert said["used"] is True
+    assert "not part of this copy" in said["solution"]
+
+
+def given(chapter):
+    """Return the lines that a chapter's stubs give."""
+    cells = chapter.notebook.cells
+    stubs = [cells[place].source for _, place, _ in chapter.stubs()]
+    return set(map(without_comment, "\n".join(stubs).splitlines()))
+
+
+def without_comment(line):
+    return line.split("  #")[0].strip()
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: str(chapter.number))
+def test_no_line_of_a_solution_stands_in_what_students_get(chapter, copy):
+    lines = {
+        ast.unparse(part)
+        for definition in chapter.definitions.values()
+        for part in ast.walk(ast.parse(definition))
+        if isinstance(part, (ast.Assign, ast.Return, ast.AugAssign))
+    }
+    secret = {line for line in lines if len(line) >= TRIVIAL} - given(chapter)
+    exercises = [*(copy / "tutorial_lib" / "exercises").rglob("*.*")]
+    assert len(exercises) > 30 and {path.suffix for path in exercises} == {".py"}
+    for path in exercises:
+        found = set(map(without_comment, path.read_text("utf-8").splitlines()))
+        assert secret & found == set(), path

@@ -1,0 +1,1 @@
+"""Exercises of chapter 4: masks and batches done right."""

@@ -1,0 +1,1 @@
+"""Exercises of chapter 7: self-attention, on sets and on graphs."""
