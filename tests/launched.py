@@ -139,6 +139,7 @@ def main(folder):
     }
     outcome = {name: vars(history) for name, history in histories.items()}
     outcome["processes"] = accelerator.num_processes
+    outcome["files"] = sorted(path.name for path in (folder / "run").iterdir())
     outcome["rows"] = read_loader(accelerator)
     outcome["refusal"] = refusal(accelerator)
     rank = accelerator.process_index

@@ -83,7 +83,7 @@ def train(make, loss=squared, folder=None, **options):
     torch.manual_seed(1)
     if folder is not None:
         accelerator = accelerate.Accelerator(cpu=True)
-        accelerator.prepare(model, optimizer)
+        model, optimizer = accelerator.prepare(model, optimizer)
         accelerator.register_for_checkpointing(history)
         if folder.exists():
             accelerator.load_state(folder)
@@ -213,6 +213,15 @@ class TestTwoProcesses:
 
     def test_a_run_that_was_stopped_is_resumed_by_both(self, outcomes):
         assert outcomes[0]["resumed"] == outcomes[0]["tokens"]
+
+    def test_everything_is_kept_once(self, outcomes):
+        assert outcomes[0]["files"] == [
+            "custom_checkpoint_0.pkl",
+            "model.safetensors",
+            "optimizer.bin",
+            "random_states_0.pkl",
+            "random_states_1.pkl",
+        ]
 
     def test_a_data_loader_gives_every_row_to_one_of_them(self, outcomes):
         rows = [outcome["rows"] for outcome in outcomes]

@@ -71,9 +71,8 @@ def fit(
     history = History() if history is None else history
     accelerator = _Alone(model) if accelerator is None else accelerator
     with seeded(None if history.steps else seed):
-        trained, optimizer = accelerator.prepare(model, optimizer)
-        if isinstance(batches, DataLoader) and accelerator.num_processes > 1:
-            batches = accelerator.prepare(batches)
+        things = _prepare(model, optimizer, batches, accelerator)
+        trained, optimizer, batches = things
         weights, limits = list(trained.parameters()), (epochs, steps)
         course = _walk(model, batches, history, limits, after_epoch, accelerator)
         total = steps or epochs * length_hint(batches) or None
@@ -210,6 +209,15 @@ class _Alone:
         self.device = next(model.parameters()).device
 
 
+def _prepare(model, optimizer, batches, accelerator):
+    """Return all three as the accelerator wants them, which may be as they are."""
+    if not hasattr(optimizer, "step_was_skipped"):  # as those that were prepared have
+        model, optimizer = accelerator.prepare(model, optimizer)
+    if isinstance(batches, DataLoader) and accelerator.num_processes > 1:
+        batches = accelerator.prepare(batches)
+    return model, optimizer, batches
+
+
 def _walk(model, batches, history, limits, after_epoch, accelerator):
     """Yield (epoch, batch), beginning where the history ends."""
     epochs, steps = limits
@@ -320,7 +328,7 @@ def _check_finite(history, loss, norm, accelerator):
     """Raise an error unless both are finite; a gradient that is scaled may overflow."""
     if not (math.isfinite(loss) and (accelerator.scaler or math.isfinite(norm))):
         raise FloatingPointError(
-            f"step {len(history.steps) + 1} has loss {loss} and gradient norm {norm}, so "
-            "it is not taken: try a smaller learning rate or a warm-up, or look for a "
+            f"step {len(history.steps) + 1} has loss {loss} and gradient norm {norm}: "
+            "it is not taken. Try a smaller learning rate, a warm-up, or look for a "
             "division by 0 in the loss"
         )
