@@ -19,7 +19,6 @@ import torch
 from torch import nn
 
 from tutorial_lib.data.text import BOS, EOS, pad
-from tutorial_lib.nests import map_nest
 from tutorial_lib.progress_bar import progress_bar
 
 
@@ -156,7 +155,14 @@ def evaluating(model):
 
 def select(state, rows):
     """Pick ``rows`` of the batch from a state: beams are copied, moved or dropped."""
-    return map_nest(lambda tensor: tensor.index_select(0, rows), state)
+    if isinstance(state, torch.Tensor):
+        return state.index_select(0, rows)
+    if isinstance(state, dict):
+        return {name: select(part, rows) for name, part in state.items()}
+    if not isinstance(state, (list, tuple)):
+        return state
+    parts = [select(part, rows) for part in state]
+    return type(state)(*parts) if hasattr(state, "_fields") else type(state)(parts)
 
 
 def _continue(scores, written, eos):
