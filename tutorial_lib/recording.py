@@ -66,7 +66,7 @@ class _Watch(TorchFunctionMode):
         if any(_is_compiled(module) for module in model.modules()):
             raise ValueError(
                 f"{type(model).__name__} is compiled, and what runs in it cannot be "
-                "seen: record the model from before torch.compile"
+                "seen: record the model from before it was compiled"
             )
         self.model, self.maps = model, {}
         self.names = {id(module): name for name, module in model.named_modules()}
@@ -144,7 +144,9 @@ class _Watch(TorchFunctionMode):
 
 
 def _is_compiled(module):
-    return hasattr(module, "_orig_mod") or module._compiled_call_impl is not None
+    if isinstance(module, torch.jit.ScriptModule) or hasattr(module, "_orig_mod"):
+        return True
+    return module._compiled_call_impl is not None
 
 
 def _is_over_last_axis(scores, dim=None, *_, **__):
