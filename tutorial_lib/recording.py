@@ -71,7 +71,8 @@ class _Watch(TorchFunctionMode):
         self.model, self.maps = model, {}
         self.names = {id(module): name for name, module in model.named_modules()}
         self.ran, self.calls = False, {}  # for each map, the call that it belongs to
-        self.undropped = WeakTensorKeyDictionary()  # weights on their way to the values
+        # Weights on their way to the values, and what they were before a dropout.
+        self.followed = WeakTensorKeyDictionary()
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         """Let the function run as it would, then look at what it did."""
@@ -89,22 +90,23 @@ class _Watch(TorchFunctionMode):
 
     def follow(self, function, args, kwargs, result):
         """Follow the result of a softmax until it multiplies something."""
-        name, known = getattr(function, "__name__", ""), self.undropped
+        name, known = getattr(function, "__name__", ""), self.followed
         if name in SOFTMAX and _is_over_last_axis(*args, **kwargs):
-            known[result] = result.detach()
+            known[result] = None
             return
-        weights = [known.get(arg) if torch.is_tensor(arg) else None for arg in args]
-        place = next((i for i, found in enumerate(weights) if found is not None), None)
+        places = [i for i, arg in enumerate(args) if torch.is_tensor(arg)]
+        place = next((i for i in places if args[i] in known), None)
         if place is None:
             return
+        undropped = known[args[place]]
+        weights = args[place].detach() if undropped is None else undropped
         if name in PRODUCTS:
-            self.keep(_by_query_and_key(args, place, weights[place]))
+            self.keep(_by_query_and_key(args, place, weights))
         elif name == "dropout":
-            known[result] = weights[place]
-        elif name in STEPS and _is_as_large(result, args[place]):
-            pairs = zip(args, weights, strict=True)
-            args = [arg if found is None else found for arg, found in pairs]
-            known[result] = function(*args, **kwargs)
+            known[result] = weights
+        elif name in STEPS and _is_as_large(result, weights):
+            args = (*args[:place], weights, *args[place + 1 :])
+            known[result] = None if undropped is None else function(*args, **kwargs)
 
     def keep(self, weights):
         """Keep weights (..., query, key) under the name of the module that runs."""
