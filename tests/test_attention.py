@@ -1,4 +1,5 @@
 import math
+from contextlib import nullcontext
 
 import pytest
 import torch
@@ -279,14 +280,13 @@ class TestMultiHeadAttention:
         unwatched = layer(Q, K, V, mask, causal=causal)
         with record_attention(layer):
             watched = layer(Q, K, V, mask, causal=causal)
-        torch.testing.assert_close(watched, unwatched, atol=1e-6, rtol=0)
+        assert watched.equal(unwatched)
 
     @pytest.mark.parametrize("watched", [False, True])
     def test_gradients_are_finite_when_a_query_may_look_at_nothing(self, watched):
         layer, x = MultiHeadAttention(8, 2), torch.randn(1, 5, 8, requires_grad=True)
-        watch = layer.map.register_forward_hook(lambda *_: None) if watched else None
-        layer(x, x, x, SOME_EMPTY_ROWS).sum().backward()
-        assert (watch is None) != watched
+        with record_attention(layer) if watched else nullcontext():
+            layer(x, x, x, SOME_EMPTY_ROWS).sum().backward()
         for tensor in (x, *layer.parameters()):
             assert tensor.grad.isfinite().all()
 
@@ -312,7 +312,7 @@ class TestMultiHeadAttention:
             layer(shuffled, shuffled, shuffled), layer(x, x, x)[:, order]
         )
 
-    def test_dropout_acts_in_training_only_and_on_both_paths(self):
+    def test_dropout_acts_in_training_only_watched_or_not(self):
         layer, x = MultiHeadAttention(8, 2, dropout=0.5), torch.randn(1, 64, 8)
         assert not torch.allclose(layer(x, x, x), layer(x, x, x))
         with record_attention(layer) as maps:
@@ -321,18 +321,12 @@ class TestMultiHeadAttention:
         layer.eval()
         assert layer(x, x, x).equal(layer(x, x, x))
 
-    def test_a_hook_that_changes_the_weights_changes_the_output(self):
-        layer, x = MultiHeadAttention(8, 2), torch.randn(1, 4, 8)
-        with layer.map.register_forward_hook(lambda *inputs: inputs[2] * 0):
-            assert layer(x, x, x).equal(layer.W_O.bias.expand(1, 4, 8))
-
     @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
     @pytest.mark.parametrize("watched", [False, True])
     def test_half_precision_gives_finite_outputs(self, dtype, watched):
         layer, x = MultiHeadAttention(64, 1).to(dtype), torch.randn(1, 5, 64) * 200
-        if watched:
-            layer.map.register_forward_hook(lambda *_: None)
-        outputs = layer(*[x.to(dtype)] * 3, length_mask([3], 5))
+        with record_attention(layer) if watched else nullcontext():
+            outputs = layer(*[x.to(dtype)] * 3, length_mask([3], 5))
         assert outputs.dtype == dtype
         assert outputs.isfinite().all()
 
@@ -342,9 +336,8 @@ def test_no_layer_changes_its_inputs(watched):
     for layer in (MultiHeadAttention(8, 2), AdditiveAttention(8, 8, 4)):
         inputs = [*three(3, 5, 8), length_mask([5, 3, 0], 5)]
         before = [tensor.clone() for tensor in inputs]
-        if watched:
-            layer.map.register_forward_hook(lambda *_: None)
-        layer(*inputs).sum().backward()
+        with record_attention(layer) if watched else nullcontext():
+            layer(*inputs).sum().backward()
         for tensor, kept in zip(inputs, before, strict=True):
             assert tensor.equal(kept)
 

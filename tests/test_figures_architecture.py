@@ -49,9 +49,9 @@ LABELS = """boxes => boxes.map((box) => [
 MODULES = {
     r"embedding\.words": "embedding",
     r"embedding\.position": "position",
-    r"encoder\..*\.attention\.map": "self-attention",
-    r"decoder\..*\.attention\.map": "causal self-attention",
-    r"cross_attention\.map": "cross-attention",
+    r"encoder\..*\.attention\.W_O": "self-attention",
+    r"decoder\..*\.attention\.W_O": "causal self-attention",
+    r"cross_attention\.W_O": "cross-attention",
     r"residuals\.\d\.norm": "add & norm",
     r"feed_forward": "feed-forward",
     r"decoder\.vocab": "linear",

@@ -92,7 +92,6 @@ class AdditiveAttention(nn.Module):
         self.W_Q = nn.Linear(d_query, d_hidden, bias=False)
         self.W_K = nn.Linear(d_key, d_hidden, bias=False)
         self.v = nn.Linear(d_hidden, 1, bias=False)
-        self.map = nn.Identity()  # sees the weights, so that a hook can record them
 
     def forward(self, queries, keys, values, mask=None):
         """Read (batch, query, d_v) from ``values`` (batch, key, d_v)."""
@@ -105,7 +104,7 @@ class AdditiveAttention(nn.Module):
         Q = self.W_Q(queries).unsqueeze(-2)  # (batch, query, 1, d_hidden)
         K = projected_keys.unsqueeze(-3)  # (batch, 1, key, d_hidden)
         scores = self.v(torch.tanh(Q + K)).squeeze(-1)  # (batch, query, key)
-        return self.map(masked_softmax(scores, mask)) @ values
+        return masked_softmax(scores, mask) @ values
 
 
 class MultiHeadAttention(nn.Module):
@@ -127,7 +126,6 @@ class MultiHeadAttention(nn.Module):
         self.W_K = nn.Linear(d_model, d_model, bias=bias)
         self.W_V = nn.Linear(d_model, d_model, bias=bias)
         self.W_O = nn.Linear(d_model, d_model, bias=bias)
-        self.map = nn.Identity()  # sees the weights, so that a hook can record them
 
     def forward(self, queries, keys, values, mask=None, *, causal=False):
         """Read (batch, query, d_model) from ``values`` (batch, key, d_model).
@@ -158,12 +156,9 @@ class MultiHeadAttention(nn.Module):
         return self.W_O(rearrange(context, join))
 
     def attend(self, Q, K, V, mask, causal):
-        """Weigh and average, keeping the weights only while somebody watches."""
+        """Weigh and average, without ever holding the weights."""
         dropout = self.dropout if self.training else 0.0
-        if not self.map._forward_hooks:  # nobody watches
-            return fused_attention(Q, K, V, mask, causal=causal, dropout=dropout)
-        weights = self.map(attention_weights(Q, K, mask, causal=causal).to(V.dtype))
-        return F.dropout(weights, dropout) @ V
+        return fused_attention(Q, K, V, mask, causal=causal, dropout=dropout)
 
 
 def fused_attention(Q, K, V, mask=None, *, causal=False, dropout=0.0):

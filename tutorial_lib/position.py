@@ -177,7 +177,7 @@ class PositionedAttention(MultiHeadAttention):
             mask = add_causal(mask, K.shape[-2], device=Q.device)
         scores = Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5
         scores = scores + self.score_bias(Q.shape[-2], K.shape[-2])
-        weights = self.map(masked_softmax(scores, mask))
+        weights = masked_softmax(scores, mask)
         return F.dropout(weights, self.dropout, self.training) @ V
 
 

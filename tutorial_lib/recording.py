@@ -1,61 +1,231 @@
 """Recording: look at the weights of every attention layer while a model runs.
 
-An attention module sends its weights through ``self.map``, an ``nn.Identity``; a hook
-on it makes the module compute the weights that its fused path never holds.
+Any torch model will do, since every function that it asks of torch passes through one
+object here. Fused functions never hold their weights, so those are computed a second
+time, beside the call.
 
-This module knows no model: any module with such a ``map`` is watched.
+This module knows no model and no layer, and nothing in a model is made to be watched.
 """
 
+import sys
 from contextlib import contextmanager
 
 import torch
 import torch.nn.functional as F
-from torch import nn
+from torch.overrides import TorchFunctionMode
+from torch.utils.weak import WeakTensorKeyDictionary
+
+SOFTMAX = {"softmax", "special_softmax"}
+PRODUCTS = {"matmul", "bmm", "einsum"}
+# What may happen to weights between the softmax and the values: masks, types, shapes.
+STEPS = {"masked_fill", "where", "nan_to_num", "mul", "div"}
+STEPS |= {"to", "type", "type_as", "float", "double", "half", "bfloat16", "clone"}
+STEPS |= {"contiguous", "view", "reshape", "flatten", "unflatten", "squeeze"}
+STEPS |= {"unsqueeze", "transpose", "permute", "swapaxes", "movedim"}
+STEPS |= {"__get__", "__getitem__"}  # weights.mT and weights[:, None]
 
 
 @contextmanager
 def record_attention(model):
     """Record the attention weights of every layer of ``model`` within a ``with`` block.
 
-    Yields a dictionary from the name of each attention module ("" is the model
+    Yields a dictionary from the name of each module that attends ("" is the model
     itself) to its weights (batch, head, query, key), detached and before dropout. Each
-    call of the model starts afresh. A layer that runs several times within one call,
-    as in step-by-step decoding, has its queries joined. Raises ValueError if the
-    model holds no attention module.
+    call of the model starts afresh, and so does each call of a part of it, for the
+    layers in that part: after decoding word by word the maps are those of the last
+    word. A layer that runs several times within one call has its queries joined.
+
+    Attention is ``F.scaled_dot_product_attention``, ``nn.MultiheadAttention`` and all
+    that is made of them. Besides, it is a softmax over the last axis whose result,
+    masked, reshaped or dropped out on the way, multiplies something by ``@``, ``bmm``
+    or ``einsum``; a classifier's last softmax, which multiplies nothing, is none.
+
+    A query that may look at nothing has weights 0. Outputs are the same to the bit,
+    but for torch's own encoder layers in evaluation: they leave their fast path, which
+    moves the seventh digit, and do not write zeros over padding as it does.
+
+    Raises ValueError if the model ran and nothing in it attended, if a layer ran twice
+    within one call for batches of different sizes, and if the model is compiled.
     """
-    watched = {
-        name: module
-        for name, module in model.named_modules()
-        if isinstance(getattr(module, "map", None), nn.Identity)
-    }
-    if not watched:
+    watch = _Watch(model)
+    with watch:
+        yield watch.maps
+    if watch.ran and not watch.calls:
         raise ValueError(
-            f"{type(model).__name__} holds no attention module: nothing in it has "
-            "a `map = nn.Identity()` that its weights pass through"
+            f"{type(model).__name__} ran, but nothing in it attended: it has neither "
+            "torch's own attention nor a softmax over the last axis that multiplies "
+            "values by @, bmm or einsum"
         )
-    maps = {}
-    hooks = [model.register_forward_pre_hook(lambda *_: maps.clear())]
-    try:
-        for name, module in watched.items():
-            hooks.append(module.map.register_forward_hook(_recorder(maps, name)))
-        yield maps
-    finally:
-        for hook in hooks:
-            hook.remove()
 
 
-def _recorder(maps, name):
-    def record(module, inputs, weights):
-        weights = weights.detach()
-        if weights.ndim == 3:
-            weights = weights.unsqueeze(1)  # (batch, head, query, key)
-        maps[name] = _join(maps[name], weights) if name in maps else weights
+class _Watch(TorchFunctionMode):
+    """Sees every torch function of its thread, and keeps what attention looked at."""
 
-    return record
+    def __init__(self, model):
+        super().__init__()
+        if any(_is_compiled(module) for module in model.modules()):
+            raise ValueError(
+                f"{type(model).__name__} is compiled, and what runs in it cannot be "
+                "seen: record the model from before it was compiled"
+            )
+        self.model, self.maps = model, {}
+        self.names = {id(module): name for name, module in model.named_modules()}
+        self.ran, self.calls = False, {}  # for each map, the call that it belongs to
+        # Weights on their way to the values, and what they were before a dropout.
+        self.followed = WeakTensorKeyDictionary()
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        """Let the function run as it would, then look at what it did."""
+        kwargs = kwargs or {}
+        result = function(*args, **kwargs)
+        with torch._C.DisableTorchFunction(), torch.no_grad():  # nobody sees us look
+            self.ran = self.ran or self.running()[0] is not None
+            if function is F.scaled_dot_product_attention:
+                self.keep(_fused_weights(*args, **kwargs))
+            elif function is F.multi_head_attention_forward:
+                self.keep(_multi_head_weights(*args, **kwargs))
+            else:
+                self.follow(function, args, kwargs, result)
+        return result
+
+    def follow(self, function, args, kwargs, result):
+        """Follow the result of a softmax until it multiplies something."""
+        name, known = getattr(function, "__name__", ""), self.followed
+        if name in SOFTMAX and _is_over_last_axis(*args, **kwargs):
+            known[result] = None
+            return
+        places = [i for i, arg in enumerate(args) if torch.is_tensor(arg)]
+        place = next((i for i in places if args[i] in known), None)
+        if place is None:
+            return
+        undropped = known[args[place]]
+        weights = args[place].detach() if undropped is None else undropped
+        if name in PRODUCTS:
+            self.keep(_by_query_and_key(args, place, weights))
+        elif name == "dropout":
+            known[result] = weights
+        elif name in STEPS and _is_as_large(result, weights):
+            args = (*args[:place], weights, *args[place + 1 :])
+            known[result] = None if undropped is None else function(*args, **kwargs)
+
+    def keep(self, weights):
+        """Keep weights (..., query, key) under the name of the module that runs."""
+        name, call = self.running()
+        if name is None or weights is None:
+            return
+        if self.is_whole(call) and call not in self.calls.values():
+            self.maps.clear()
+            self.calls.clear()
+        while weights.ndim < 4:
+            weights = weights.unsqueeze(-3)
+        weights = weights.flatten(0, -4)  # (batch, head, query, key)
+        weights = weights.nan_to_num(nan=0.0)  # the softmax over nothing
+        if name in self.maps and self.calls.get(name) is call:
+            weights = _join(self.maps[name], weights, name)
+        self.maps[name], self.calls[name] = weights, call
+
+    def running(self):
+        """Return the name of the module whose method runs, and the frame of its call.
+
+        That is the call of the model, or else of what is called of it by itself. Hooks
+        would not do, since a layer can be used by other methods than ``forward``.
+        """
+        frame, name, call = sys._getframe(1), None, None
+        while frame is not None and not (call and self.is_whole(call)):
+            is_method = "self" in frame.f_code.co_varnames
+            module = id(frame.f_locals.get("self")) if is_method else None
+            if module in self.names:
+                name, call = self.names[module] if call is None else name, frame
+            frame = frame.f_back
+        return name, call
+
+    def is_whole(self, call):
+        """Tell whether a call is one of the model as a whole."""
+        is_forward = call.f_code.co_name == "forward"
+        return is_forward and call.f_locals["self"] is self.model
 
 
-def _join(earlier, later):
+def _is_compiled(module):
+    if isinstance(module, torch.jit.ScriptModule) or hasattr(module, "_orig_mod"):
+        return True
+    return module._compiled_call_impl is not None
+
+
+def _is_over_last_axis(scores, dim=None, *_, **__):
+    return scores.ndim > 1 and dim in (-1, scores.ndim - 1)
+
+
+def _is_as_large(result, weights):
+    same = torch.is_tensor(result) and result.numel() == weights.numel()
+    return same and result.is_floating_point()
+
+
+def _fused_weights(
+    query,
+    key,
+    value,
+    attn_mask=None,
+    dropout_p=0.0,
+    is_causal=False,
+    scale=None,
+    enable_gqa=False,
+):
+    """Return the weights of ``F.scaled_dot_product_attention``, whose arguments it has.
+
+    Scores are computed in float32 at least, as fused functions do.
+    """
+    precise = torch.promote_types(query.dtype, torch.float32)
+    Q, K = query.to(precise), key.to(precise)
+    if enable_gqa:  # several heads of queries share one of keys
+        K = K.repeat_interleave(Q.shape[-3] // K.shape[-3], dim=-3)
+    with torch.autocast(Q.device.type, enabled=False):
+        scores = Q @ K.mT * (Q.shape[-1] ** -0.5 if scale is None else scale)
+    if is_causal:
+        attn_mask = torch.ones_like(scores, dtype=torch.bool).tril()
+    if attn_mask is not None and attn_mask.dtype == torch.bool:
+        scores = scores.masked_fill(~attn_mask, -torch.inf)
+    elif attn_mask is not None:
+        scores = scores + attn_mask
+    return scores.softmax(dim=-1).to(query.dtype)
+
+
+def _multi_head_weights(query, *args, **kwargs):
+    """Return the weights of ``F.multi_head_attention_forward``, for every head."""
+    options = {"need_weights": True, "average_attn_weights": False, "training": False}
+    forward = F.multi_head_attention_forward
+    weights = forward(query, *args, **{**kwargs, **options})[1]
+    return weights if query.ndim == 3 else weights[None]  # (batch, head, query, key)
+
+
+def _by_query_and_key(args, place, weights):
+    """Turn weights so that their last axis is the one that a product sums over.
+
+    ``args`` are those of ``matmul``, ``bmm`` or ``einsum``, and ``place`` is where the
+    weights stood among them. Returns None for an ``einsum`` that sums over no axis of
+    the weights, or over several.
+    """
+    if torch.is_tensor(args[0]):
+        return weights if place == 0 else weights.mT
+    terms, _, output = args[0].replace(" ", "").partition("->")
+    terms = terms.split(",")
+    own, values = terms.pop(place - 1), "".join(terms)
+    axes = own.replace("...", "")
+    if sum(axis not in output for axis in axes) != 1:
+        return None
+    # Batch and head are also in the values, queries are not, keys not in the output.
+    order = sorted(axes, key=lambda axis: (axis not in output, axis not in values))
+    before = "..." if "..." in own else ""
+    return torch.einsum(f"{own}->{before}{''.join(order)}", weights)
+
+
+def _join(earlier, later, name):
     """Append queries; an earlier query gives weight 0 to keys that came after it."""
+    if earlier.shape[:2] != later.shape[:2]:
+        raise ValueError(
+            f"the module {name!r} ran twice within one call, with (batch, head) = "
+            f"{tuple(earlier.shape[:2])} and {tuple(later.shape[:2])}, which make no "
+            "one map: record the part of the model that runs once"
+        )
     keys = max(earlier.shape[-1], later.shape[-1])
     earlier, later = (F.pad(w, (0, keys - w.shape[-1])) for w in (earlier, later))
     return torch.cat((earlier, later), dim=-2)
