@@ -4,20 +4,22 @@ Where no Chromium is found these tests are skipped with the way to get one; with
 REQUIRE_BROWSER=1 they fail instead.
 """
 
+import base64
+import contextlib
+import copy
+import importlib
+import itertools
 import os
 import pathlib
-import shutil
+import sys
 import urllib.parse
 
 import pytest
 
 os.environ["TUTORIAL_PROGRESS"] = "off"  # also for the kernels that tests start
-NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
-NO_CHROMIUM = (
-    "needs Chromium: install it (Debian: apt install chromium), or set CHROMIUM to "
-    "the path of Chromium or Chrome"
-)
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "book" / "_print"))
+CHROMIUM = importlib.import_module("browser")  # the one place that finds it
+VIEWPORT = {"width": 1000, "height": 800}
 # Faults only, since a list of all that is right takes as long again; and axe-core does
 # not fetch style sheets by itself, which it may not do from a file.
 AXE = {
@@ -25,58 +27,115 @@ AXE = {
     "resultTypes": ["violations"],
     "preload": False,
 }
+PIXEL = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5E"
+    "rkJggg=="
+)
 
 
-def find_chromium():
-    """Return the path of a Chromium, or None."""
-    places = [os.environ.get("CHROMIUM"), *map(shutil.which, NAMES)]
-    return next((place for place in places if place), None)
+@pytest.fixture(scope="session")
+def chromium():
+    """Return the path of Chromium."""
+    executable = CHROMIUM.find_chromium()
+    if executable is None:
+        required = os.environ.get("REQUIRE_BROWSER") == "1"
+        message = f"needs Chromium: {CHROMIUM.WAY_OUT}"
+        (pytest.fail if required else pytest.skip)(message)
+    return executable
 
 
 # The scope is a module: while the driver runs, its event loop counts as running in
 # this thread, and the kernels of other tests would meet it.
 @pytest.fixture(scope="module")
-def browser():
+def browser(chromium):
     """Start Chromium for a module's tests."""
-    executable = find_chromium()
-    if executable is None:
-        required = os.environ.get("REQUIRE_BROWSER") == "1"
-        (pytest.fail if required else pytest.skip)(NO_CHROMIUM)
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=executable, args=FLAGS)
-        yield chromium
-        chromium.close()
+        started = driver.chromium.launch(
+            executable_path=chromium, args=[*CHROMIUM.FLAGS]
+        )
+        yield started
+        started.close()
 
 
 @pytest.fixture
 def page_at(browser):
-    """Return a function that opens a file or an address as a page.
+    """Return a function that opens a file or an address as a page of its own.
 
     Its options are those of Playwright's ``new_context``; ``script`` runs before the
     page's own. The test fails at its end if a page reported an error, or asked another
     host for anything.
     """
-    contexts, problems = [], []
+    found = []
+    with contextlib.ExitStack() as stack:
 
-    def open_page(place, *, script=None, **options):
-        url = place if "://" in str(place) else pathlib.Path(place).resolve().as_uri()
-        options.setdefault("viewport", {"width": 1000, "height": 800})
-        context = browser.new_context(**options)
-        contexts.append(context)
-        if script:
-            context.add_init_script(script)
-        page = context.new_page()
-        page.set_default_timeout(30_000)
-        _watch(page, urllib.parse.urlsplit(url).netloc, problems)
+        def open_page(place, **options):
+            page, problems = stack.enter_context(opened(browser, place, **options))
+            found.append(problems)
+            return page
+
+        yield open_page
+    assert [*itertools.chain(*found)] == []
+
+
+@contextlib.contextmanager
+def opened(browser, place, **options):
+    """Open a page; give it with the list of problems that it has until it is closed."""
+    url = place if "://" in str(place) else pathlib.Path(place).resolve().as_uri()
+    page, problems = _new_page(browser, **options), []
+    _watch(page, urllib.parse.urlsplit(url).netloc, problems)
+    try:
         page.goto(url)
+        yield page, problems
+    finally:
+        page.context.close()
+
+
+@pytest.fixture(scope="module")
+def kept_pages(browser):
+    """Keep the pages that ``reload_at`` goes on with, by their options."""
+    kept = {}
+    yield kept
+    for page, _ in kept.values():
+        page.context.close()
+
+
+@pytest.fixture
+def reload_at(browser, kept_pages):
+    """Return what ``page_at`` does, for files, but load them into pages already open.
+
+    A loaded file begins anew. What a test before it may have set in the page itself is
+    set back: the mouse, the size and the color scheme.
+    """
+    opened = {}
+
+    def open_page(place, **options):
+        key = repr(sorted(options.items()))
+        if key not in kept_pages:
+            kept_pages[key] = _new_page(browser, **options), []
+            _watch(kept_pages[key][0], "", kept_pages[key][1])
+        page, problems = kept_pages[key]
+        if key not in opened:
+            problems.clear()
+        opened[key] = problems
+        page.mouse.move(0, 0)
+        page.set_viewport_size(options.get("viewport", VIEWPORT))
+        page.emulate_media(color_scheme=options.get("color_scheme", "light"))
+        page.goto(pathlib.Path(place).resolve().as_uri())
         return page
 
     yield open_page
-    for context in contexts:
-        context.close()
-    assert problems == []
+    assert [*itertools.chain(*opened.values())] == []
+
+
+def _new_page(browser, *, script=None, **options):
+    context = browser.new_context(**{"viewport": VIEWPORT} | options)
+    if script:
+        context.add_init_script(script)
+    page = context.new_page()
+    page.set_default_timeout(30_000)
+    return page
 
 
 def _watch(page, host, problems):
@@ -97,17 +156,36 @@ def _watch(page, host, problems):
 
 
 @pytest.fixture
+def shown(reload_at, tmp_path):
+    """Return a function that saves a figure and opens its page.
+
+    The picture in it, which is seen where the figure cannot start, is drawn only if
+    it is to be ``pictured``.
+    """
+
+    def open_figure(figure, *, pictured=False, **options):
+        if not pictured:
+            figure = copy.copy(figure)
+            vars(figure).pop("html", None)
+            vars(figure)["png"] = PIXEL
+        figure.save(tmp_path / "figure.html")
+        return reload_at(tmp_path / "figure.html", **options)
+
+    return open_figure
+
+
+@pytest.fixture(scope="session")
 def barriers():
     """Return a function that lists what axe-core finds wrong with a page (WCAG A, AA).
 
-    ``part`` is a CSS selector to look inside; without it the whole page is looked at.
-    ``rules`` are those of axe-core to try alone.
+    ``only`` and ``but`` name rules of axe-core: to try alone, or to leave out.
     """
     from axe_playwright_python.sync_playwright import Axe
 
-    def find(page, part=None, rules=()):
-        options = AXE | {"runOnly": [*rules]} if rules else AXE
-        results = Axe().run(page, part, options).response
+    def find(page, *, only=(), but=()):
+        options = AXE | ({"runOnly": [*only]} if only else {})
+        options |= {"rules": {rule: {"enabled": False} for rule in but}}
+        results = Axe().run(page, None, options).response
         return [
             f"{violation['id']}: {node['html'][:120]}"
             for violation in results["violations"]

@@ -8,33 +8,43 @@ import functools
 import html
 import math
 import re
-import shutil
-import subprocess
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 from xml.etree import ElementTree
 
 import pytest
+from conftest import opened
 
-from tutorial_lib.tools.repository import read_address, write_address
+from tutorial_lib.tools.repository import read_address
 
 ROOT = Path(__file__).parents[1]
 HTML = ROOT / "_build" / "html"
 PAGES = sorted(page for page in HTML.rglob("*.html") if "_static" not in page.parts)
 CHAPTERS = [page for page in PAGES if page.parent.name == "notebooks"]
-LONG = [*CHAPTERS, HTML / "book" / "library.html"]
+NOT_FRONT = [page for page in PAGES if page.name != "index.html"]
 READ = [page for page in PAGES if page.parent.name in ("book", "notebooks")]
-FORK = "https://github.com/you/fork"
-COLAB = "https://colab.research.google.com/github/you/fork/blob/main/notebooks/"
-# Code, formulas, tables and figures make most of a chapter and look the same in all:
-# two are looked at whole, and figures have tests of their own.
-WHOLE = {"01_queries_keys_values", "05_seq2seq"}
-SAME_EVERYWHERE = {
-    "exclude": [["pre"], ["mjx-container"], [".dataframe"], ["[data-figure]"]]
-}
-COLORS = ("color-contrast", "link-in-text-block")  # the rules that the dark can break
+CONTRAST = "color-contrast"  # most of axe-core's time
+LINKS = "link-in-text-block"  # the other rule that the dark can break
+PHONE, SCREEN = {"width": 400, "height": 800}, {"width": 1280, "height": 900}
+# Of elements that look the same, because they and all around them have the same tags,
+# classes, styles and colors, the first is kept.
+THIN = """parts => {
+  const kinds = new Map(), kindOf = new Map(), first = new Set();
+  for (const element of document.querySelectorAll("*")) {
+    const {color, backgroundColor} = getComputedStyle(element);
+    const look = [kindOf.get(element.parentElement), element.tagName,
+      element.getAttribute("class"), element.getAttribute("style"),
+      element.checkVisibility(), color, backgroundColor].join("|");
+    if (!kinds.has(look)) first.add(element) && kinds.set(look, kinds.size);
+    kindOf.set(element, kinds.get(look));
+  }
+  for (const element of [...document.querySelectorAll(parts)].reverse())
+    if (!first.has(element) && !element.firstElementChild) element.remove();
+}"""
+CODE_AND_FORMULAS = "pre *, mjx-container, mjx-container *"
+ALL_BUT_FIGURES = "body :not([data-figure], [data-figure] *, main, article)"
+IS_THEME = "theme => document.documentElement.dataset.theme === theme"
 MATH_IS_SET = """() => {
   const loaded = window.MathJax?.startup?.promise;
   return document.querySelector(".math") ? loaded?.then(() => true) : true;
@@ -171,34 +181,78 @@ def test_the_diagram_of_attention_is_right():
 # --- In a browser -----------------------------------------------------------------
 
 
-@each([page for page in PAGES if page.name != "index.html"])
-def test_a_page_loads_alone_sets_its_formulas_and_fits_a_phone(page_file, page_at):
-    page = page_at(page_file, viewport={"width": 400, "height": 800})
+@pytest.fixture(scope="module")
+def visit(browser, barriers):
+    """Return a function that tells what is seen on a page, which it opens once."""
+
+    @functools.cache
+    def seen(page_file):
+        still = "reduce"  # in mid-transition a color is neither the one nor the other
+        with opened(browser, page_file, viewport=PHONE, reduced_motion=still) as (
+            page,
+            problems,
+        ):
+            facts = on_a_phone(page)
+            if page_file in READ:
+                facts |= on_a_screen(page, barriers)
+        return facts | {"problems": problems}
+
+    return seen
+
+
+def on_a_phone(page):
     page.wait_for_function(MATH_IS_SET)
-    assert page.evaluate(UNSET_MATH) == []
-    assert RAW_TEX.findall(page.evaluate(PROSE)) == []
-    assert page.evaluate("() => document.documentElement.scrollWidth") <= 400
+    return {
+        "unset formulas": page.evaluate(UNSET_MATH),
+        "raw TeX": RAW_TEX.findall(page.evaluate(PROSE)),
+        "width": page.evaluate("() => document.documentElement.scrollWidth"),
+    }
+
+
+def on_a_screen(page, barriers):
+    """Look for barriers, at the colors last: of what looks the same at the first."""
+
+    def turn(scheme):
+        page.emulate_media(color_scheme=scheme)
+        page.wait_for_function(IS_THEME, arg=scheme)
+
+    page.set_viewport_size(SCREEN)
+    turn("light")
+    page.evaluate(THIN, CODE_AND_FORMULAS)
+    light = barriers(page, but=[CONTRAST])
+    turn("dark")
+    dark = barriers(page, only=[LINKS])
+    page.evaluate(THIN, ALL_BUT_FIGURES)
+    dark += barriers(page, only=[CONTRAST])
+    turn("light")
+    return {"light": light + barriers(page, only=[CONTRAST]), "dark": dark}
+
+
+@each(NOT_FRONT)
+def test_a_page_loads_alone_and_without_errors(page_file, visit):
+    assert visit(page_file)["problems"] == []
+
+
+@each(NOT_FRONT)
+def test_a_page_sets_its_formulas(page_file, visit):
+    assert visit(page_file)["unset formulas"] == []
+    assert visit(page_file)["raw TeX"] == []
+
+
+@each(NOT_FRONT)
+def test_a_page_fits_a_phone(page_file, visit):
+    assert visit(page_file)["width"] <= 400
+
+
+@each(READ)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_page_has_no_barriers(page_file, scheme, visit):
+    assert visit(page_file)[scheme] == []
 
 
 def test_the_front_door_leads_to_the_introduction(page_at):
     page = page_at(HTML / "index.html")
     page.wait_for_url("**/book/intro.html")
-
-
-@each(READ)
-def test_a_page_has_no_barriers_and_its_colors_none_in_the_dark(
-    page_file, page_at, barriers
-):
-    size = {"width": 1280, "height": 900}
-    still = "reduce"  # in mid-transition a color is neither the one nor the other
-    page = page_at(page_file, color_scheme="light", viewport=size, reduced_motion=still)
-    assert page.evaluate("() => document.documentElement.dataset.theme") == "light"
-    is_whole = page_file.stem in WHOLE or page_file not in LONG
-    part = None if is_whole else SAME_EVERYWHERE
-    assert barriers(page, part) == []
-    page.emulate_media(color_scheme="dark")
-    page.wait_for_function("() => document.documentElement.dataset.theme === 'dark'")
-    assert barriers(page, part, COLORS) == []
 
 
 @each(READ)
@@ -219,45 +273,7 @@ def test_the_search_finds_a_word_without_a_server(page_at):
     page.wait_for_selector("#search-results li a")
 
 
-# --- The frame, on a book of two pages --------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def fork(tmp_path_factory):
-    """Build a book of two pages that has an address; return their text by name."""
-    book = tmp_path_factory.mktemp("fork")
-    for name in ("_ext", "_static", "references.bib"):
-        copy = shutil.copytree if (ROOT / "book" / name).is_dir() else shutil.copy
-        (book / "book").mkdir(exist_ok=True)
-        copy(ROOT / "book" / name, book / "book" / name)
-    (book / "notebooks").mkdir()
-    shutil.copy(min(ROOT.glob("notebooks/*.ipynb")), book / "notebooks" / "07_x.ipynb")
-    (book / "book" / "intro.md").write_text("# Intro\n\n**Predict.** What?\n")
-    (book / "_toc.yml").write_text(
-        "format: jb-book\nroot: book/intro\nparts:\n  - caption: I\n"
-        "    numbered: true\n    chapters:\n      - file: notebooks/07_x\n"
-    )
-    shutil.copy(ROOT / "_config.yml", book)
-    write_address(book, FORK)
-    command = [Path(sys.executable).with_name("jupyter-book"), "build", ".", "-q"]
-    subprocess.run(command, cwd=book, capture_output=True, check=True)
-    pages = (book / "_build" / "html").rglob("*.html")
-    return {page.stem: page.read_text(encoding="utf-8") for page in pages}
-
-
-def test_buttons_lead_to_the_repository_once_it_has_an_address(fork):
-    assert f'href="{COLAB}07_x.ipynb"' in fork["07_x"]
-    assert f'href="{FORK}"' in fork["intro"]
-
-
-def test_figures_carry_the_number_in_their_file_s_name_and_headings_none(fork):
-    assert 'class="caption-number">Fig. 7.1 ' in fork["07_x"]
-    assert "section-number" not in fork["07_x"]
-    assert not re.search(r'class="toctree-l1[^>]*><a [^>]*>\s*\d+\. ', fork["intro"])
-
-
-def test_questions_to_the_reader_are_marked(fork):
-    assert '<p class="predict"><strong>Predict.</strong> What?</p>' in fork["intro"]
+# --- The extension ---------------------------------------------------------------
 
 
 def test_a_script_from_elsewhere_stops_the_build(monkeypatch):

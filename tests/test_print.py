@@ -1,7 +1,7 @@
-"""The book on paper, and its slides.
+"""The frame of the book, the book on paper, and its slides.
 
-A book of three small pages is printed by a real Chromium and read back; slides are made
-of one of its notebooks.
+A book of three small pages that has an address is built; it is printed by a real
+Chromium and read back; and slides are made of one of its notebooks.
 """
 
 import base64
@@ -14,19 +14,28 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from conftest import NO_CHROMIUM, find_chromium
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from tutorial_lib.tools.repository import write_address
 
 pypdf = pytest.importorskip("pypdf")
 pytest.importorskip("sphinx_revealjs")
 
 ROOT = Path(__file__).parents[1]
 TOOLS = ROOT / "book" / "_print"
+FORK = "https://github.com/you/fork"
+COLAB = "https://colab.research.google.com/github/you/fork/blob/main/notebooks/"
+# Both kinds of pages in one process: what is imported for them takes as long as one.
+BUILD = """
+from jupyter_book.cli.main import main
+for kind in [], ["--builder", "singlehtml", "--path-output", "out"]:
+    main(["build", ".", "-q", *kind], standalone_mode=False)
+"""
 LONG_LINE = "long = " + " + ".join(f"number_{i}" for i in range(20))
-FIRST = r"""# 1 · One
+FIRST = r"""# 7 · One
 
 A first sentence that stands on the slide. A second one that is only told, see
-[chapter 2](02_two.ipynb).
+[chapter 8](08_two.ipynb).
 
 ## A section
 
@@ -68,15 +77,17 @@ def book(tmp_path_factory):
         shutil.copytree(ROOT / "book" / name, root / "book" / name)
     for name in ("_config.yml", "book/references.bib"):
         shutil.copy(ROOT / name, root / name)
-    (root / "book/intro.md").write_text("# The book\n\n## The road\n\nGo on.\n")
+    (root / "book/intro.md").write_text(
+        "# The book\n\n## The road\n\n**Predict.** What?\n"
+    )
     (root / "_toc.yml").write_text(
         "format: jb-book\nroot: book/intro\nparts:\n  - caption: I\n"
-        "    chapters:\n      - file: notebooks/01_one\n"
-        "      - file: notebooks/02_two\n"
+        "    numbered: true\n    chapters:\n      - file: notebooks/07_one\n"
+        "      - file: notebooks/08_two\n"
     )
     (root / "notebooks").mkdir()
     write_notebook(
-        root / "notebooks/01_one.ipynb",
+        root / "notebooks/07_one.ipynb",
         new_markdown_cell(FIRST),
         cell(LONG_LINE, {"text/plain": "True"}),
         cell("drawn = 1", {"image/png": picture("red")}, mystnb=ABOUT),
@@ -84,21 +95,31 @@ def book(tmp_path_factory):
         cell("moving = 1", {"text/html": LIVE.format(picture("blue"))}),
         cell("solution('1.1')", {"text/html": CARD + "</div>"}, tags=["solution"]),
     )
-    write_notebook(root / "notebooks/02_two.ipynb", new_markdown_cell("# 2 · Two"))
+    write_notebook(root / "notebooks/08_two.ipynb", new_markdown_cell("# 8 · Two"))
+    write_address(root, FORK)
     return root
 
 
 @pytest.fixture(scope="module")
-def printed(book):
+def built(book):
+    """Build the book, as pages and as one page; return its folder."""
+    subprocess.run([sys.executable, "-c", BUILD], cwd=book, check=True)
+    return book
+
+
+@pytest.fixture(scope="module")
+def pages(built):
+    """Return the text of the built pages by name."""
+    files = (built / "_build/html").rglob("*.html")
+    return {file.stem: file.read_text(encoding="utf-8") for file in files}
+
+
+@pytest.fixture(scope="module")
+def printed(chromium, built):
     """Print the book; return a reader of the PDF."""
-    if find_chromium() is None:
-        pytest.skip(NO_CHROMIUM)
-    build = [Path(sys.executable).with_name("jupyter-book"), "build", ".", "-q"]
-    build += ["--builder", "singlehtml", "--path-output", "out"]
-    subprocess.run(build, cwd=book, capture_output=True, check=True)
     made = [sys.executable, TOOLS / "pdf.py", "out/_build/singlehtml", "book.pdf"]
-    subprocess.run(made, cwd=book, check=True)
-    return pypdf.PdfReader(book / "book.pdf")
+    subprocess.run(made, cwd=built, check=True)
+    return pypdf.PdfReader(built / "book.pdf")
 
 
 @pytest.fixture(scope="module")
@@ -110,6 +131,24 @@ def bare(text):
     return re.sub(r"\s", "", text)
 
 
+# --- The frame ------------------------------------------------------------------
+
+
+def test_buttons_lead_to_the_repository_once_it_has_an_address(pages):
+    assert f'href="{COLAB}07_one.ipynb"' in pages["07_one"]
+    assert f'href="{FORK}"' in pages["intro"]
+
+
+def test_figures_carry_the_number_in_their_file_s_name_and_headings_none(pages):
+    assert 'class="caption-number">Fig. 7.1 ' in pages["07_one"]
+    assert "section-number" not in pages["07_one"]
+    assert not re.search(r'class="toctree-l1[^>]*><a [^>]*>\s*\d+\. ', pages["intro"])
+
+
+def test_questions_to_the_reader_are_marked(pages):
+    assert '<p class="predict"><strong>Predict.</strong> What?</p>' in pages["intro"]
+
+
 # --- The book on paper ------------------------------------------------------------
 
 
@@ -117,7 +156,7 @@ def test_the_outline_names_parts_and_below_them_chapters_and_their_sections(prin
     def titles(outline):
         return [e.title if "/Title" in e else titles(e) for e in outline]
 
-    chapters = ["1 · One", ["A section"], "2 · Two"]
+    chapters = ["7 · One", ["A section"], "8 · Two"]
     assert titles(printed.outline) == ["The book", ["The road"], "I", chapters]
 
 
@@ -125,7 +164,7 @@ def test_every_chapter_begins_a_page_and_every_page_has_its_number(printed):
     pages = [page.extract_text().strip().splitlines() for page in printed.pages]
     assert all(str(number) in page for number, page in enumerate(pages, start=1))
     starts = {line.strip() for page in pages for line in page[:3]}
-    assert {"The book", "1 · One", "2 · Two"} <= starts
+    assert {"The book", "7 · One", "8 · Two"} <= starts
 
 
 def test_no_code_is_cut_off_or_left_folded(text):
@@ -182,7 +221,7 @@ def deck(book):
     command = [
         sys.executable,
         TOOLS / "slides.py",
-        "notebooks/01_one.ipynb",
+        "notebooks/07_one.ipynb",
         "one.html",
     ]
     subprocess.run(command, cwd=book, check=True, capture_output=True)
@@ -214,7 +253,7 @@ def slides(deck, page_at):
 
 
 def test_a_slide_begins_at_each_heading_and_two_figures_share_none(slides):
-    assert [slide["title"][:9] for slide in slides[:2]] == ["1 · One", "A section"]
+    assert [slide["title"][:9] for slide in slides[:2]] == ["7 · One", "A section"]
     assert [slide["pictures"] for slide in slides] == [0, 0, 1, 1]
 
 

@@ -8,26 +8,24 @@ import shutil
 import sys
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
-FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
+FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
+WAY_OUT = (
+    "install it (Debian: apt install chromium), or set CHROMIUM to the path of "
+    "Chromium or Chrome"
 )
-MISSING = (
-    "The PDF is printed by Chromium, and there is none: install it (Debian: apt "
-    "install chromium), or set CHROMIUM to the path of Chromium or Chrome"
-)
+MISSING = f"The PDF is printed by Chromium, and there is none: {WAY_OUT}"
 
 
 def find_chromium():
+    """Return the path of a Chromium, or None."""
+    named = filter(None, (os.environ.get("CHROMIUM"), *NAMES))
+    return next(filter(None, map(shutil.which, named)), None)
+
+
+def require_chromium():
     """Return the path of a Chromium, or end the program with one sentence."""
-    places = [
-        shutil.which(name) for name in (os.environ.get("CHROMIUM"), *NAMES) if name
-    ]
-    found = next(filter(None, places), None)
-    return found or sys.exit(MISSING)
+    return find_chromium() or sys.exit(MISSING)
 
 
 if __name__ == "__main__":
-    find_chromium()
+    require_chromium()

@@ -13,10 +13,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from browser import FLAGS, find_chromium
+from browser import FLAGS, require_chromium
 from bs4 import BeautifulSoup
 
 OPTIONS = (
+    "--headless",
     "--no-pdf-header-footer",
     "--generate-pdf-document-outline",
     "--virtual-time-budget=60000",  # milliseconds of the page's clock, for MathJax
@@ -33,7 +34,7 @@ UNDATED = b"20000101000000"
 
 def main(folder, target):
     """Print the book in ``folder``; end the program with a sentence if that fails."""
-    chromium, folder, target = find_chromium(), Path(folder), Path(target)
+    chromium, folder, target = require_chromium(), Path(folder), Path(target)
     page = folder / f"{ROOT}.html"
     bound = folder / "bound.html"  # Sphinx writes its links as if from here
     bound.write_text(bind(page.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,0 +1,177 @@
+"""What a reader sees of kernel regression after real events in a browser."""
+
+import re
+
+import pytest
+import torch
+from figures_in_browser import (
+    PHONE,
+    X,
+    Y,
+    drag,
+    handle,
+    kernel_regression,
+    press,
+    said,
+    touch_drag,
+)
+
+from tutorial_lib import kernels
+from tutorial_lib.attention import nadaraya_watson
+from tutorial_lib.figures import show_kernel_regression
+
+
+def library_says(query, width, kernel="gaussian", x=X, y=Y):
+    """Return the sentence that the library's own numbers make."""
+    function = (
+        kernels.constant() if kernel == "constant" else getattr(kernels, kernel)(width)
+    )
+    estimate, [weights] = nadaraya_watson(torch.tensor([query]), x, y, function)
+    return (
+        f"At the query {query:.2f} the estimate is {estimate.item():.2f}, the weighted "
+        f"mean of {len(x)} values; the largest weight is {weights.max():.3f}, the "
+        f"effective number of points 1/Σw² = {1 / weights.square().sum():.1f}."
+    ).replace("-", "−")
+
+
+def numbers(page):
+    """Return the query and the width that stand beside their sliders."""
+    query, width = page.locator("label .number").all_inner_texts()
+    return float(query.replace("−", "-")), float(width)
+
+
+QUERY, WIDTH = ".handle >> nth=1", ".handle >> nth=0"
+KERNELS = ["gaussian", "boxcar", "epanechnikov", "triangular", "constant"]
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_the_browser_and_the_library_agree_on_every_kernel(kernel, shown):
+    page = shown(kernel_regression())
+    page.get_by_label("kernel", exact=True).select_option(kernel)
+    for query, width in ((1.2, 0.6), (1.5, 0.5), (3.7, 0.9)):
+        page.get_by_label("query", exact=True).fill(str(query))
+        page.get_by_label("width", exact=True).evaluate(
+            "(slider, width) => { slider.step = 'any'; slider.value = Math.log(width);"
+            "slider.dispatchEvent(new Event('input')); }",
+            width,
+        )
+        assert said(page) == library_says(query, width, kernel)
+
+
+def test_the_query_follows_the_mouse(shown):
+    page = shown(kernel_regression())
+    x, y = handle(page, QUERY)
+    drag(page, (x, y), (x + 90, y + 30), (x + 200, y))
+    query, width = numbers(page)
+    assert query > 2 and width == 0.6
+    assert said(page) == library_says(query, width)
+    assert handle(page, QUERY)[0] == pytest.approx(x + 200, abs=2)
+    page.mouse.move(x, y)
+    assert numbers(page) == (query, width)
+
+
+def test_the_width_follows_the_mouse(shown):
+    page = shown(kernel_regression())
+    x, y = handle(page, WIDTH)
+    drag(page, (x, y), (x + 100, y))
+    query, width = numbers(page)
+    assert query == 1.2 and width > 1
+    assert said(page) == library_says(query, width)
+    assert handle(page, WIDTH)[0] == pytest.approx(x + 100, abs=2)
+
+
+def test_a_finger_drags_the_query(shown):
+    page = shown(kernel_regression(), **PHONE)
+    x, y = handle(page, QUERY)
+    touch_drag(page, (x, y), (x + 120, y))
+    query, width = numbers(page)
+    assert query > 2
+    assert said(page) == library_says(query, width)
+
+
+def test_a_tap_moves_the_query_and_a_swipe_down_the_page_does_not(shown):
+    page = shown(kernel_regression(), **PHONE)
+    x, y = handle(page, QUERY)
+    touch_drag(page, (x + 100, y + 100), (x + 100, y - 100))
+    assert numbers(page) == (1.2, 0.6)
+    x, y = handle(page, QUERY)
+    page.touchscreen.tap(x + 100, y)
+    assert handle(page, QUERY)[0] == pytest.approx(x + 100, abs=2)
+
+
+def test_arrow_keys_move_query_and_width(shown):
+    page = shown(kernel_regression())
+    page.locator("[role=application]").focus()
+    press(page, "ArrowRight", "ArrowRight", "ArrowUp")
+    query, width = numbers(page)
+    assert query > 1.2 and width == 0.66
+    assert said(page) == library_says(query, width)
+
+
+def test_points_are_added_drawn_and_removed_by_mouse(shown):
+    page = shown(kernel_regression())
+    page.get_by_role("button", name="edit points").click()
+    svg = page.locator("[role=application] svg").bounding_box()
+    dots = page.locator("circle:not(.handle)")
+    x, y = svg["x"] + 620, svg["y"] + 60
+    page.mouse.click(x, y)
+    assert dots.count() == 8 and "weighted mean of 8 values" in said(page)
+    assert handle(page, "circle:not(.handle) >> nth=7") == pytest.approx((x, y), abs=1)
+    page.mouse.click(x + 3, y - 3)
+    assert dots.count() == 7
+    drag(page, (x, y), (x - 150, y), (x - 150, y + 60))
+    assert dots.count() >= 12
+    page.get_by_role("button", name="reset").click()
+    page.get_by_role("button", name="edit points").click()
+    assert dots.count() == 7 and said(page) == library_says(1.2, 0.6)
+
+
+def test_points_are_added_and_removed_by_key(shown):
+    page = shown(kernel_regression())
+    page.get_by_role("button", name="edit points").click()
+    page.locator("[role=application]").focus()
+    press(page, "ArrowUp", "ArrowRight", "Enter")
+    assert "weighted mean of 8 values" in said(page)
+    press(page, "ArrowLeft", "ArrowRight", " ")
+    assert "weighted mean of 7 values" in said(page)
+    page.get_by_role("button", name="edit points").click()
+    assert said(page) == library_says(1.2, 0.6)
+
+
+def test_a_new_point_changes_the_estimate_as_in_the_library(shown):
+    page = shown(kernel_regression())
+    page.get_by_role("button", name="edit points").click()
+    page.mouse.click(*handle(page, QUERY))
+    page.get_by_role("button", name="edit points").click()
+    before = library_says(1.2, 0.6)
+    estimate = float(re.search(r"estimate is ([\d.]+)", before)[1])
+    x, y = torch.cat([X, torch.tensor([1.2])]), torch.cat([Y, torch.tensor([estimate])])
+    assert said(page) == library_says(1.2, 0.6, x=x, y=y)
+
+
+def test_an_empty_window_is_a_gap_with_a_reason(shown):
+    page = shown(kernel_regression(kernel="boxcar"))
+    assert page.locator(".curve").get_attribute("d").count("M") == 1
+    page.get_by_label("width", exact=True).focus()
+    press(page, *["PageDown"] * 4)
+    page.get_by_label("query", exact=True).fill("2")
+    assert "no point lies within the width: every weight is 0" in said(page)
+    assert page.locator(".curve").get_attribute("d").count("M") == len(X)
+    assert page.locator(".weight").evaluate_all(
+        "bars => bars.every(bar => bar.getAttribute('y1') === bar.getAttribute('y2'))"
+    )
+
+
+def test_all_points_can_be_removed(shown):
+    page = shown(show_kernel_regression([0.0, 1.0], [0.0, 1.0]))
+    page.get_by_role("button", name="edit points").click()
+    for _ in range(2):
+        page.mouse.click(*handle(page, "circle:not(.handle) >> nth=0"))
+    assert "no point lies within the width" in said(page)
+
+
+def test_the_constant_kernel_has_no_width(shown):
+    page = shown(kernel_regression(kernel="constant"))
+    assert page.get_by_label("width", exact=True).is_disabled()
+    assert not page.locator(WIDTH).is_visible()
+    assert said(page) == library_says(1.2, 0.6, "constant")
