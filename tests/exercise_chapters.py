@@ -14,6 +14,7 @@ import linecache
 from pathlib import Path
 
 import nbformat
+import torch
 from example_chapter.notebook import notebook as example_notebook
 from nbclient import NotebookClient
 from nbformat import v4
@@ -27,6 +28,7 @@ from tutorial_lib.tools.classroom.statements import leading_to, statements
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "tests" / "example_chapter"
 exercises.__path__.append(str(EXAMPLE))
+torch.set_num_threads(1)  # answers are small, and threads wait for each other
 
 IMPORTS = (ast.Import, ast.ImportFrom)
 WHOLE = {6}  # its answers are used on models and tables that training fills

@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 from tutorial_lib.attention import MultiHeadAttention
 from tutorial_lib.masks import causal_mask, length_mask
@@ -203,6 +204,17 @@ class TestPositionedAttention:
             for j in range(5):
                 by_hand[i, j] = Q[i] @ K[j] / 2 - abs(i - j) / 2**8
         torch.testing.assert_close(maps[""][0, 0], by_hand.softmax(dim=-1))
+
+    def test_every_weight_may_be_dropped_once(self):
+        layer = PositionedAttention(8, 2, bias=LinearBias(2), dropout=0.5)
+        x = torch.randn(3, 6, 8)
+        torch.manual_seed(1)
+        with record_attention(layer) as maps:
+            outputs = layer(x, x, x)
+        torch.manual_seed(1)
+        context = F.dropout(maps[""], 0.5) @ layer.split(layer.W_V(x))
+        expected = layer.W_O(context.transpose(1, 2).flatten(2))
+        torch.testing.assert_close(outputs, expected)
 
     def test_what_stands_beside_counts_and_not_where_the_whole_begins(self, layer):
         x = torch.randn(1, 6, 8)

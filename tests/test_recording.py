@@ -414,6 +414,7 @@ class TestSomebodysOwnSoftmax:
             lambda weights, V: weights,
             lambda weights, V: weights.argmax(dim=-1),
             lambda weights, V: weights.log() @ V,
+            lambda weights, V: (weights[..., None] * V[:, :, None]) @ torch.ones(8, 3),
             lambda weights, V: (weights > 0.2).float() @ V,
             lambda weights, V: torch.einsum("bhqk,bhqd->bhqkd", weights, V),
             lambda weights, V: torch.einsum("bhqk,bhqk->bh", weights, weights),
