@@ -47,6 +47,8 @@ def train_translator(*, loss=token_losses, **options):
     """Train a recurrent translator on the mean over tokens."""
     model = translator()
     adamw = torch.optim.AdamW(model.parameters(), lr=0.02)
+    if "accelerator" in options:
+        model, adamw = options["accelerator"].prepare(model, adamw)
     options = {"optimizer": adamw, "epochs": 3, "clip": 0.5} | options
     return fit(model, list(translations()), loss, **options)
 
@@ -57,6 +59,8 @@ def train_line(rows, **options):
     nn.init.ones_(model.weight)
     nn.init.zeros_(model.bias)
     sgd = torch.optim.SGD(model.parameters(), lr=0.1)
+    if "accelerator" in options:
+        model, sgd = options["accelerator"].prepare(model, sgd)
     return fit(
         model, [POINTS[:rows]], mean_of_squares, optimizer=sgd, steps=3, **options
     )
@@ -76,6 +80,7 @@ def read_loader(accelerator):
 
     loader = DataLoader(TensorDataset(numbers), batch_size=2, shuffle=True)
     sgd = torch.optim.SGD(model.parameters(), lr=0.0)
+    model, sgd, loader = accelerator.prepare(model, sgd, loader)
     fit(model, loader, watched, optimizer=sgd, epochs=1, accelerator=accelerator)
     return seen
 
@@ -120,6 +125,7 @@ def refusal(accelerator):
     """Return what is said of a batch that has no rows to share."""
     model, batch = nn.Linear(2, 1), (torch.ones(2, 2), torch.ones(3))
     sgd = torch.optim.SGD(model.parameters(), lr=0.1)
+    model, sgd = accelerator.prepare(model, sgd)
     try:
         fit(model, [batch], None, optimizer=sgd, steps=1, accelerator=accelerator)
     except ValueError as error:

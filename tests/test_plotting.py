@@ -10,8 +10,11 @@ from tutorial_lib.plotting import (
     show_curves,
     show_heatmaps,
     show_lookup,
+    show_losses,
     show_unrolled,
 )
+from tutorial_lib.plotting.charts import running_mean
+from tutorial_lib.training import History
 
 
 def heat(fig):
@@ -206,3 +209,40 @@ def test_an_unrolled_decoder_gets_the_context_at_every_step_and_nothing_else():
     steps = [(arrow.xyann[0], arrow.xy[0]) for arrow in arrows]
     assert sorted(end for start, end in steps if start == 2) == [3, 4, 5]
     assert all(start == 2 for start, end in steps if start < 3 <= end)
+
+
+def test_a_running_mean_takes_what_there_is_at_the_ends():
+    assert running_mean([1, 3, 8, 0, 4], 1) == [2, 4, 11 / 3, 4, 2]
+    assert running_mean([1, 3, 8], 0) == [1, 3, 8]
+    assert running_mean([1, 3, 8], 9) == [4, 4, 4]
+
+
+@pytest.mark.parametrize("yscale", ["log", "linear"])
+def test_the_plot_shows_every_loss_and_their_running_mean(yscale):
+    history = History()
+    for step in range(100):
+        history.append(1, 1 / (step + 1), 0.1, 1.0)
+    [ax] = show_losses(history, yscale=yscale).axes
+    assert ax.get_yscale() == yscale
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("step", "loss")
+    [points] = ax.collections
+    assert points.get_offsets()[:, 0].tolist() == history.steps
+    assert points.get_offsets()[:, 1].tolist() == pytest.approx(history.losses)
+    [curve] = ax.lines
+    assert curve.get_label() == "mean of 5 steps"
+    assert curve.get_ydata().tolist() == pytest.approx(running_mean(history.losses, 2))
+
+
+def test_the_plot_of_a_long_run_shows_some_of_its_steps_and_says_so():
+    history = History()
+    for _ in range(1001):
+        history.append(1, 1.0, 0.1, 1.0)
+    [ax] = show_losses(history).axes
+    [points] = ax.collections
+    assert points.get_label() == "one step in 3"
+    assert points.get_offsets()[:, 0].tolist() == list(range(1, 1002, 3))
+
+
+def test_a_history_without_a_step_cannot_be_plotted():
+    with pytest.raises(ValueError, match="no step to plot: train first"):
+        show_losses(History())

@@ -15,7 +15,6 @@ from tutorial_lib.data import Batch
 from tutorial_lib.training import (
     History,
     fit,
-    running_mean,
     token_losses,
     warmup_cosine,
 )
@@ -383,40 +382,3 @@ class TestSchedule:
         assert warmup_cosine(0, 10)(0) == 1
         with pytest.raises(ValueError, match="less than steps, got 10 and 10"):
             warmup_cosine(10, 10)
-
-
-class TestHistory:
-    def test_a_running_mean_takes_what_there_is_at_the_ends(self):
-        assert running_mean([1, 3, 8, 0, 4], 1) == [2, 4, 11 / 3, 4, 2]
-        assert running_mean([1, 3, 8], 0) == [1, 3, 8]
-        assert running_mean([1, 3, 8], 9) == [4, 4, 4]
-
-    @pytest.mark.parametrize("yscale", ["log", "linear"])
-    def test_the_plot_shows_every_loss_and_their_running_mean(self, yscale):
-        history = History()
-        for step in range(100):
-            history.append(1, 1 / (step + 1), 0.1, 1.0)
-        [ax] = history.plot(yscale=yscale).axes
-        assert ax.get_yscale() == yscale
-        assert (ax.get_xlabel(), ax.get_ylabel()) == ("step", "loss")
-        [points] = ax.collections
-        assert points.get_offsets()[:, 0].tolist() == history.steps
-        assert points.get_offsets()[:, 1].tolist() == pytest.approx(history.losses)
-        [curve] = ax.lines
-        assert curve.get_label() == "mean of 5 steps"
-        assert curve.get_ydata().tolist() == pytest.approx(
-            running_mean(history.losses, 2)
-        )
-
-    def test_the_plot_of_a_long_run_shows_some_of_its_steps_and_says_so(self):
-        history = History()
-        for _ in range(1001):
-            history.append(1, 1.0, 0.1, 1.0)
-        [ax] = history.plot().axes
-        [points] = ax.collections
-        assert points.get_label() == "one step in 3"
-        assert points.get_offsets()[:, 0].tolist() == list(range(1, 1002, 3))
-
-    def test_a_history_without_a_step_cannot_be_plotted(self):
-        with pytest.raises(ValueError, match="no step to plot: train first"):
-            History().plot()

@@ -144,6 +144,7 @@ def test_another_precision_is_accelerates():
         model, types = network(), []
         model[0].register_forward_hook(lambda *call: types.append(call[2].dtype))
         sgd = torch.optim.SGD(model.parameters(), lr=0.1)
+        model, sgd = accelerator.prepare(model, sgd)
         options = {"optimizer": sgd, "epochs": 1, "accelerator": accelerator}
         fit(model, ShuffledByEpoch(), squared, **options)
     finally:
@@ -152,8 +153,17 @@ def test_another_precision_is_accelerates():
 
 
 def test_gradients_that_are_to_be_accumulated_are_refused():
-    accelerator = accelerate.Accelerator(cpu=True, gradient_accumulation_steps=2)
+    accelerator, model = accelerate.Accelerator(cpu=True), network()
+    accelerator.gradient_accumulation_steps = 2
+    sgd = accelerator.prepare(torch.optim.SGD(model.parameters(), lr=0.1))
+    options = {"optimizer": sgd, "epochs": 1, "accelerator": accelerator}
     with pytest.raises(ValueError, match=r"every batch: gradient_accumulation_steps=1"):
+        fit(model, ShuffledByEpoch(), squared, **options)
+
+
+def test_what_the_accelerator_has_not_prepared_is_refused():
+    accelerator = accelerate.Accelerator(cpu=True)
+    with pytest.raises(ValueError, match=r"accelerator.prepare\(…\) first"):
         train(ShuffledByEpoch, accelerator=accelerator)
 
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import accumulate, islice
+from itertools import islice
 from operator import length_hint
 
 import torch
@@ -63,23 +63,21 @@ def fit(
         fit(model, batches, loss, optimizer=optimizer, epochs=10, history=history,
             after_epoch=lambda: accelerator.save_state("run"), accelerator=accelerator)
 
-    An ``accelerator``'s processes must be given the same batches: they share the rows
-    of each, every so many, and take the step that one process would take with them all.
-    A torch ``DataLoader`` is instead shared as ``accelerator.prepare`` does it.
+    An ``accelerator`` has prepared model and optimizer. Its processes must be given the
+    same batches: they share the rows of each, every so many, and take the step that one
+    process would take with them all. A torch ``DataLoader`` must be prepared as well.
     """
     _check(model, optimizer, batches, epochs, steps, clip, accelerator)
     history = History() if history is None else history
     accelerator = _Alone(model) if accelerator is None else accelerator
     with seeded(None if history.steps else seed):
-        things = _prepare(model, optimizer, batches, accelerator)
-        trained, optimizer, batches = things
-        weights, limits = list(trained.parameters()), (epochs, steps)
+        weights, limits = list(model.parameters()), (epochs, steps)
         course = _walk(model, batches, history, limits, after_epoch, accelerator)
         total = steps or epochs * length_hint(batches) or None
         with _running(model, history, total, accelerator, progress) as bar:
             for epoch, batch in course:
                 factor = schedule(len(history.steps)) if schedule else 1.0
-                losses = loss(trained, batch)  # predict, and compare with the truth
+                losses = loss(model, batch)  # predict, and compare with the truth
                 mean, number = _mean(losses, accelerator)
                 optimizer.zero_grad()
                 accelerator.backward(mean)
@@ -126,35 +124,6 @@ class History:
     def load_state_dict(self, state):
         """Become the history whose ``state_dict`` it was."""
         vars(self).update(copy.deepcopy(state))
-
-    def plot(self, *, yscale="log"):
-        """Draw the losses, thinned out in a long run, and their running mean: a figure.
-
-        ``yscale`` is matplotlib's: take "linear" for losses that reach 0. Raises
-        ValueError if the run has no step.
-        """
-        from tutorial_lib.plotting import show_curves
-
-        if not self.steps:
-            raise ValueError("this history has no step to plot: train first")
-        thin = -(-len(self.steps) // 500)  # more points than that only make a blot
-        radius = max(len(self.steps) // 40, 1)
-        return show_curves(
-            self.steps,
-            {f"mean of {2 * radius + 1} steps": running_mean(self.losses, radius)},
-            points=(self.steps[::thin], self.losses[::thin]),
-            points_label="each step" if thin == 1 else f"one step in {thin}",
-            xlabel="step",
-            ylabel="loss",
-            yscale=yscale,
-        )
-
-
-def running_mean(values, radius):
-    """Average each value with those up to ``radius`` places away that there are."""
-    sums, places = [0, *accumulate(values)], range(len(values))
-    ends = [(max(i - radius, 0), min(i + radius + 1, len(values))) for i in places]
-    return [(sums[end] - sums[start]) / (end - start) for start, end in ends]
 
 
 def warmup_cosine(warmup, steps):
@@ -203,19 +172,9 @@ class _Alone:
     backward = staticmethod(torch.Tensor.backward)
     clip_grad_norm_ = staticmethod(torch.nn.utils.clip_grad_norm_)
     reduce = staticmethod(lambda tensor, _: tensor)
-    prepare = staticmethod(lambda *things: things)
 
     def __init__(self, model):
         self.device = next(model.parameters()).device
-
-
-def _prepare(model, optimizer, batches, accelerator):
-    """Return all three as the accelerator wants them, which may be as they are."""
-    if not hasattr(optimizer, "step_was_skipped"):  # as those that were prepared have
-        model, optimizer = accelerator.prepare(model, optimizer)
-    if isinstance(batches, DataLoader) and accelerator.num_processes > 1:
-        batches = accelerator.prepare(batches)
-    return model, optimizer, batches
 
 
 def _walk(model, batches, history, limits, after_epoch, accelerator):
@@ -272,7 +231,7 @@ def _times(factor, groups):
     rates = [group["lr"] for group in groups]
     try:
         for group in groups:
-            group["lr"] = group["lr"] * factor
+            group["lr"] *= factor
         yield groups[0]["lr"]
     finally:
         for group, rate in zip(groups, rates, strict=True):
@@ -282,14 +241,13 @@ def _times(factor, groups):
 @contextmanager
 def _running(model, history, total, accelerator, progress):
     """Show a bar during a ``with`` block, and leave all in order however it ends."""
-    main, history.interrupted = accelerator.is_main_process, False
+    shown, history.interrupted = progress and accelerator.is_main_process, False
     try:
-        done, shown = len(history.steps), progress and main
-        with progress_bar(total, done=done, shown=shown) as bar:
+        with progress_bar(total, done=len(history.steps), shown=shown) as bar:
             yield bar
     except KeyboardInterrupt:
         history.interrupted = True
-        if main:
+        if accelerator.is_main_process:
             done = f"Stopped after step {len(history.steps)} of {total or '?'}: "
             done += "model and history are kept, and fit goes on from these weights."
             print(done)
@@ -306,22 +264,32 @@ def _check(model, optimizer, batches, epochs, steps, clip, accelerator):
         )
     if clip is not None and not clip > 0:
         raise ValueError(f"clip must be a positive number or None, got {clip}")
-    if getattr(accelerator, "gradient_accumulation_steps", 1) != 1:
-        raise ValueError("fit steps at every batch: gradient_accumulation_steps=1")
+    if accelerator is not None:
+        _check_prepared(optimizer, batches, accelerator)
     if isinstance(batches, Iterator) and epochs not in (None, 1):
         raise ValueError(
             f"a generator can be read once and not in {epochs} epochs: give a list or "
             "a DataLoader, or steps instead of epochs"
         )
-    learned = {id(weight) for weight in model.parameters() if weight.requires_grad}
-    held = {
-        id(weight) for group in optimizer.param_groups for weight in group["params"]
-    }
-    if not learned & held:
+    held = {id(x) for group in optimizer.param_groups for x in group["params"]}
+    if not any(x.requires_grad and id(x) in held for x in model.parameters()):
         raise ValueError(
             f"the optimizer holds no parameter of this {type(model).__name__} that "
             "requires a gradient: make it from model.parameters() of this very model"
         )
+
+
+def _check_prepared(optimizer, batches, accelerator):
+    """Raise ValueError unless the accelerator has prepared what it has to."""
+    alone = accelerator.num_processes == 1 or not isinstance(batches, DataLoader)
+    ready = hasattr(optimizer, "step_was_skipped")
+    if not ready or not (alone or hasattr(batches, "end_of_dataloader")):
+        raise ValueError(
+            "accelerator.prepare(…) first what it trains with: the model, the optimizer, "
+            "and a DataLoader that several processes share"
+        )
+    if accelerator.gradient_accumulation_steps != 1:
+        raise ValueError("fit steps at every batch: gradient_accumulation_steps=1")
 
 
 def _check_finite(history, loss, norm, accelerator):

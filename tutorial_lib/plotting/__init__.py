@@ -12,6 +12,7 @@ from tutorial_lib.plotting.charts import (
     show_curves,
     show_images,
     show_lookup,
+    show_losses,
     show_unrolled,
 )
 from tutorial_lib.plotting.heatmaps import show_heatmaps
@@ -22,5 +23,6 @@ __all__ = [
     "show_heatmaps",
     "show_images",
     "show_lookup",
+    "show_losses",
     "show_unrolled",
 ]

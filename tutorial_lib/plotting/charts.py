@@ -1,5 +1,7 @@
 """Charts: curves, bars, images, and pictures of a look-up and of a translator."""
 
+from itertools import accumulate
+
 from tutorial_lib.plotting.panels import BLUE, CYCLE, GREY, ORANGE, array, open_panels
 
 _INPUT, _STATE, _BACKWARD, _OUTPUT = 0.0, 1.0, 1.9, 2.6  # heights in show_unrolled
@@ -174,3 +176,33 @@ def _arrow(ax, start, end, color, *, bend=0.0):
     style = {"arrowstyle": "-|>", "color": color, "lw": 1.1, "mutation_scale": 9}
     style |= {"shrinkA": 11, "shrinkB": 11, "connectionstyle": f"arc3,rad={bend}"}
     ax.annotate("", end, start, arrowprops=style, zorder=0)
+
+
+def show_losses(history, *, yscale="log"):
+    """Draw a training run's losses, thinned out if they are many, and their mean.
+
+    ``history`` is what ``tutorial_lib.training.fit`` returns; ``yscale`` is
+    matplotlib's: take "linear" for losses that reach 0. Raises ValueError if the run
+    has no step.
+    """
+    steps = history.steps
+    if not steps:
+        raise ValueError("this history has no step to plot: train first")
+    thin = -(-len(steps) // 500)  # more points than that only make a blot
+    radius = max(len(steps) // 40, 1)
+    return show_curves(
+        steps,
+        {f"mean of {2 * radius + 1} steps": running_mean(history.losses, radius)},
+        points=(steps[::thin], history.losses[::thin]),
+        points_label="each step" if thin == 1 else f"one step in {thin}",
+        xlabel="step",
+        ylabel="loss",
+        yscale=yscale,
+    )
+
+
+def running_mean(values, radius):
+    """Average each value with those up to ``radius`` places away that there are."""
+    sums, places = [0, *accumulate(values)], range(len(values))
+    ends = [(max(i - radius, 0), min(i + radius + 1, len(values))) for i in places]
+    return [(sums[end] - sums[start]) / (end - start) for start, end in ends]
