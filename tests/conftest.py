@@ -16,7 +16,9 @@ import urllib.parse
 
 import pytest
 
-os.environ["TUTORIAL_PROGRESS"] = "off"  # also for the kernels that tests start
+from tutorial_lib.tools.notebooks import ENVIRONMENT
+
+os.environ.update(ENVIRONMENT)  # also for the kernels that tests start
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "book" / "_print"))
 CHROMIUM = importlib.import_module("browser")  # the one place that finds it
 VIEWPORT = {"width": 1000, "height": 800}

@@ -285,8 +285,8 @@ def _check_prepared(optimizer, batches, accelerator):
     ready = hasattr(optimizer, "step_was_skipped")
     if not ready or not (alone or hasattr(batches, "end_of_dataloader")):
         raise ValueError(
-            "accelerator.prepare(…) first what it trains with: the model, the optimizer, "
-            "and a DataLoader that several processes share"
+            "accelerator.prepare(…) first what it trains with: model, optimizer, and a "
+            "DataLoader that several processes share"
         )
     if accelerator.gradient_accumulation_steps != 1:
         raise ValueError("fit steps at every batch: gradient_accumulation_steps=1")
