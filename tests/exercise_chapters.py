@@ -5,7 +5,6 @@ An example chapter that exists only for the tests stands beside the book's.
 
 import ast
 import contextlib
-import copy
 import functools
 import importlib
 import io
@@ -23,15 +22,11 @@ from tutorial_lib import exercises
 from tutorial_lib.definitions import source_in
 from tutorial_lib.exercises.check import CHECKED
 from tutorial_lib.exercises.exercise import EXERCISES, find
-from tutorial_lib.tools.classroom.statements import leading_to, statements
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "tests" / "example_chapter"
 exercises.__path__.append(str(EXAMPLE))
 torch.set_num_threads(1)  # answers are small, and threads wait for each other
-
-IMPORTS = (ast.Import, ast.ImportFrom)
-WHOLE = {6}  # its answers are used on models and tables that training fills
 
 _numbers = itertools.count()
 
@@ -99,71 +94,6 @@ class Chapter:
                 key = getattr(call.args[-1], "value", None) or call.args[-1].id
                 before = [i for i in range(number) if "exercise" in tags(cells[i])]
                 yield find(key), before[-1], call.args[0].id
-
-    def solved_notebook(self):
-        """Return the notebook with every stub replaced by its solution, executed.
-
-        What neither leads to an exercise nor uses its answer is left out: it does what
-        it did in the notebook as it is, which is run elsewhere.
-        """
-        notebook = copy.deepcopy(self.notebook)
-        for exercise, number, name in self.stubs():
-            cell = notebook.cells[number]
-            cell.source = self._solved(cell.source, exercise, name)
-        if self.number not in WHOLE:
-            keep_exercises(notebook)
-        return executed(notebook)
-
-    def _solved(self, stub, exercise, name):
-        if exercise.is_value:
-            blank = _blank_value(stub, name)
-            answer = self._answer_source(exercise.number)
-            return stub.replace(f"{name} = {blank}", f"{name} = {answer}")
-        named = [n for n in ast.parse(stub).body if getattr(n, "name", "") == name]
-        open_source = ast.get_source_segment(stub, named[0])
-        return stub.replace(open_source, self.definitions[name])
-
-    def _answer_source(self, number):
-        """Return the text of an entry of ANSWERS."""
-        for node in ast.parse(self.text).body:
-            if ast.unparse(node).startswith("ANSWERS = "):
-                answers = node.value
-        keys = [key.value for key in answers.keys]
-        return ast.unparse(answers.values[keys.index(number)])
-
-
-def _blank_value(stub, name):
-    """Return the text of the value with blanks that a stub assigns to a name."""
-    values = [
-        ast.get_source_segment(stub, node.value)
-        for node in ast.parse(stub).body
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name
-    ]
-    assert len(values) == 1 and "..." in values[0], f"`{name} = ...` is not in the stub"
-    return values[0]
-
-
-def keep_exercises(notebook):
-    """Keep the exercises, the cells that use their answers, and what leads to them.
-
-    Of a cell that only leads to them the statements that do are kept, but cells with
-    imports are kept whole: they also set seeds.
-    """
-    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    known = [part for cell in code for part in statements(cell.id, cell.source)]
-    whole = {cell.id for cell in code if {"exercise", "check"} & set(tags(cell))}
-    answers = {"progress"}
-    for part in known:
-        if part.cell in whole or part.needs & answers:
-            whole.add(part.cell)
-            answers |= part.binds
-    whole |= {part.cell for part in known if isinstance(part.node, IMPORTS)}
-    needed = leading_to([part for part in known if part.cell in whole], known)
-    for cell in code:
-        if cell.id not in whole:
-            parts = [ast.unparse(part.node) for part in needed if part.cell == cell.id]
-            cell.source = "\n".join(parts)
-    notebook.cells = [cell for cell in code if cell.source]
 
 
 def tags(cell):
