@@ -17,7 +17,7 @@ from tutorial_lib.transformer import Decoder, Encoder, Transformer
 
 __all__ = ["counting", "masking", "mending", "smoothing"]
 
-DRAWN = "kaiming_uniform_", "normal_", "uniform_"  # what nn.init does to a layer
+DRAWN = "kaiming_uniform_", "normal_", "uniform_", "xavier_uniform_"
 
 MASK_ERRORS = [  # part of what Python says, code, message
     (
