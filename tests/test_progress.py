@@ -8,7 +8,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from tutorial_lib.tools.execute import run
+from tutorial_lib.tools.notebooks import read_notebook, run
 
 LOOP = """
 import time
@@ -104,6 +104,6 @@ def test_a_notebook_shows_one_line_that_is_empty_at_the_end(notebook):
 
 
 def test_a_notebook_of_the_book_stores_no_bar(notebook):
-    content, failure = run(notebook)
+    content, failure = run(read_notebook(notebook), notebook.parent)
     assert failure is None
     assert content["cells"][0]["outputs"] == NO_BAR
