@@ -202,7 +202,8 @@ lint: $(FULL)/installed
 everything: $(FULL)/installed _build/test.inputs
 	@echo "Running the tests and every notebook that changed"
 	@rm -f _build/test.passed
-	@{ FORCE=$(FORCE) PYTHONHASHSEED=0 $(FULL)/bin/python -m pytest notebooks tests -n logical --dist loadfile \
+	@{ FORCE=$(FORCE) PYTHONHASHSEED=0 $(FULL)/bin/python -m pytest notebooks tests \
+	-n logical --dist loadfile --no-loadscope-reorder \
 	--nbval --nbval-current-env --nbval-cell-timeout=300 \
 	--nbval-sanitize-with tests/nbval.cfg; echo $$? > _build/test.status; } 2>&1 \
 	| tee _build/test.log
