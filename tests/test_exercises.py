@@ -90,8 +90,11 @@ def test_at_least_three_mistakes_are_known_of_an_exercise(chapter, exercise):
 @each_chapter
 def test_every_entry_of_the_mistakes_is_read_and_belongs_to_an_exercise(chapter):
     path = Path(chapter.solutions.__file__).with_name("mistakes.diff")
-    entries = read(path.read_text(encoding="utf-8"))
-    assert sorted(entries) == sorted(one.name for one in chapter.exercises)
+    text = path.read_text(encoding="utf-8")
+    titles = [{one.number: None, one.name: None} for one in chapter.exercises]
+    headings = [line[2:] for line in text.splitlines() if line.startswith("# ")]
+    assert sorted(headings) == sorted(map(" ".join, titles))
+    entries = read(text)
     codes = {code for found in entries.values() for code, _, _ in found}
     assert all(re.fullmatch(r"[\w -]+", code) for code in codes), codes
 

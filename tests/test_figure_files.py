@@ -17,7 +17,7 @@ from tutorial_lib.tools.figure_files import catalogue
 from tutorial_lib.tools.figure_files.dark import PAPER, darkened, on_dark
 from tutorial_lib.tools.figure_files.drawing import ToleratedClaims, draw
 from tutorial_lib.tools.figure_files.pages import as_html
-from tutorial_lib.tools.figure_files.running import (
+from tutorial_lib.tools.figure_files.preparing import (
     Drawing,
     drawing_for,
     prepare,

@@ -115,7 +115,7 @@ def _repository(options):
 
 def _figures(options):
     from tutorial_lib.tools.figure_files.exporting import export
-    from tutorial_lib.tools.figure_files.running import drawing_for
+    from tutorial_lib.tools.figure_files.preparing import drawing_for
 
     drawing = drawing_for(
         format=options.format,

@@ -2,7 +2,7 @@
 
 `chapter_NN/mistakes.diff` holds a chapter's, exercise by exercise::
 
-    # packed_mask
+    # 4.1 packed_mask
     inverted: Your mask is inverted: True means that a query may look.
     - return same & is_word & causal_mask(sentence.shape[1])
     + return ~(same & is_word & causal_mask(sentence.shape[1]))
@@ -69,7 +69,7 @@ def read(text):
             entries += [(code, message.strip(), tuple(edit)) for edit in edits]
             head, edits = [], []
         if line.startswith("# "):
-            entries = found.setdefault(line[2:], [])
+            entries = found.setdefault(line.split()[-1], [])
         elif is_edit or line == "or":
             if not edits or line[0] in "=o":
                 edits.append([])

@@ -17,7 +17,7 @@ LUMINANCE = (0.2126, 0.7152, 0.0722)  # of red, green and blue, by WCAG 2
 GLARE = 0.05  # light that even black gives off, by WCAG 2
 
 # Per kind of artist, the names of what matplotlib calls its colors.
-COLOURS = {
+COLORS = {
     "Line2D": ("color", "markerfacecolor", "markeredgecolor"),
     "Patch": ("facecolor", "edgecolor"),
     "Text": ("color",),
@@ -30,8 +30,8 @@ def on_dark(figure):
     """Turn a matplotlib figure dark for as long as the context lasts."""
     figure.draw_without_rendering()  # now all its ticks are there
     undo = []
-    for artist in _recoloured(figure):
-        for name in _colours_of(artist):
+    for artist in _recolored(figure):
+        for name in _colors_of(artist):
             before = getattr(artist, f"get_{name}")()
             undo.append((artist, name, before))
             getattr(artist, f"set_{name}")(darkened(before))
@@ -42,21 +42,21 @@ def on_dark(figure):
             getattr(artist, f"set_{name}")(before)
 
 
-def darkened(colours):
+def darkened(colors):
     """Return a color, or a list of them, with the contrast on PAPER it has on white.
 
     How opaque a color is stays as it is.
     """
     from matplotlib.colors import is_color_like, to_rgba, to_rgba_array
 
-    if is_color_like(colours):
-        return _darken(to_rgba(colours))
-    return [_darken(colour) for colour in to_rgba_array(colours)]
+    if is_color_like(colors):
+        return _darken(to_rgba(colors))
+    return [_darken(color) for color in to_rgba_array(colors)]
 
 
-def _darken(colour):
+def _darken(color):
     """Find the same hue at another luminance: brighter first, then paler."""
-    *rgb, opacity = colour
+    *rgb, opacity = color
     if min(rgb) == 1:
         return (*_paper(), opacity)
     light = [_to_light(part) for part in rgb]
@@ -91,7 +91,7 @@ def _from_light(part):
     return 12.92 * part if part <= 0.0031308 else 1.055 * part ** (1 / 2.4) - 0.055
 
 
-def _recoloured(figure):
+def _recolored(figure):
     """List every artist of a figure that is no part of a color scale or an image."""
     kept = {
         id(artist)
@@ -115,8 +115,8 @@ def _attached(artist):
     return [part for part in (artist.get_bbox_patch(), arrow) if part is not None]
 
 
-def _colours_of(artist):
+def _colors_of(artist):
     if getattr(artist, "get_array", lambda: None)() is not None:
         return ()  # its colors stand for numbers
     kinds = {kind.__name__ for kind in type(artist).__mro__}
-    return next((names for kind, names in COLOURS.items() if kind in kinds), ())
+    return next((names for kind, names in COLORS.items() if kind in kinds), ())

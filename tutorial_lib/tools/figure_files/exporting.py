@@ -15,7 +15,7 @@ from pathlib import Path
 from tutorial_lib.progress_bar import progress_bar
 from tutorial_lib.tools.figure_files import catalogue, pages
 from tutorial_lib.tools.figure_files.drawing import CLAIM, PICTURE, PREVIEW
-from tutorial_lib.tools.figure_files.running import prepare, settings_for
+from tutorial_lib.tools.figure_files.preparing import prepare, settings_for
 from tutorial_lib.tools.files import write_whole
 from tutorial_lib.tools.notebooks import STOPPED, code_cells, run
 

@@ -1,4 +1,4 @@
-"""Running a chapter for its figures: how they are drawn, and what ``--set`` changes.
+"""Preparing a chapter for its figures: how they are drawn, and what ``--set`` changes.
 
 A chapter's parameters stand in its cell tagged ``parameters``; papermill reads them
 there and sets others. A setting such as ``seed=7`` goes to every chapter that has the
