@@ -125,6 +125,8 @@ def test_a_vocabulary_begins_with_four_signs_and_goes_on_by_frequency():
     assert TARGET.words[4:] == ["!", "va", "arrête"]
     assert (PAD, BOS, EOS, UNK) == (0, 1, 2, 3)
     assert len(SOURCE) == 7
+    assert "go" in SOURCE
+    assert "va" not in SOURCE
 
 
 def test_rare_words_are_unknown():

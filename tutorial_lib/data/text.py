@@ -90,6 +90,9 @@ class Vocabulary:
     def __len__(self):
         return len(self.words)
 
+    def __contains__(self, word):
+        return word in self._indices
+
     def encode(self, words):
         """Return the index of each word as a list; an unknown word's is ``UNK``."""
         return [self._indices.get(word, UNK) for word in words]
