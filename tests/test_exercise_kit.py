@@ -65,8 +65,8 @@ def test_an_exercise_is_found_by_its_name_or_its_number():
 def test_the_example_for_authors_works():
     lines = exercises.__doc__.splitlines()
     example = "\n".join(line[4:] for line in lines if line.startswith("    "))
-    checks, _, edits = example.partition("# share\n")
-    [(code, message, edit)] = read(f"# share\n{edits}")["share"]
+    checks, _, edits = example.partition("# 1.2 share\n")
+    [(code, message, edit)] = read(f"# 1.2 share\n{edits}")["share"]
     solution = "def share(amounts):\n    return amounts / amounts.sum()"
     mistaken = define(edited(solution, edit), "share")
     names = {"Exercise": Exercise, "torch": torch}
