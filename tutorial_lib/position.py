@@ -99,9 +99,8 @@ class RotaryEncoding(nn.Module):
 
     def forward(self, x, start=0):
         """Turn ``x`` (..., token, d_k), the first token standing at ``start``."""
-        options = {"dtype": torch.promote_types(x.dtype, torch.float32)}
-        options["device"] = x.device
-        positions = torch.arange(start, start + x.shape[-2], **options)
+        precise = torch.promote_types(x.dtype, torch.float32)
+        positions = start + torch.arange(x.shape[-2], dtype=precise, device=x.device)
         angles = positions[:, None] * self.frequencies.to(x.device)  # (token, d_k / 2)
         even, odd = x[..., 0::2], x[..., 1::2]
         sin, cos = angles.sin(), angles.cos()
