@@ -115,6 +115,7 @@ def test_rows_of_eos_and_words_without_a_gold_link_are_not_counted():
 
 def test_a_linked_word_that_the_output_never_reached_counts_as_wrong():
     assert alignment_accuracy(WEIGHTS[:1], {(0, 0), (1, 2), (2, 1)}) == 1 / 3
+    assert alignment_accuracy(WEIGHTS[:0], {(0, 0)}) == 0
 
 
 def test_the_words_of_a_corpus_are_pooled():
@@ -122,6 +123,16 @@ def test_the_words_of_a_corpus_are_pooled():
     corpus = [{(0, 0), (1, 1), (2, 2)}, {(0, 0)}]
     assert alignment_accuracy([WEIGHTS, other], corpus) == 2 / 4  # not (1/3 + 1) / 2
     assert alignment_accuracy([WEIGHTS, other], [{(0, 0)}, frozenset()]) == 1
+
+
+@pytest.mark.parametrize("read", [lambda x: x, torch.Tensor.numpy, torch.Tensor.int])
+def test_links_may_be_read_off_a_tensor_as_numbers_of_its_own_type(read):
+    gold = {tuple(link) for link in read(torch.eye(3).nonzero())}
+    plain = {(0, 0), (1, 1), (2, 2)}
+    assert alignment_accuracy(torch.eye(3), gold) == 1
+    assert alignment_error_rate(gold, plain) == alignment_error_rate(plain, gold) == 0
+    twice = gold | {tuple(link) for link in read(torch.eye(3).nonzero())}
+    assert alignment_error_rate(twice, plain) == 0  # equal links are one
 
 
 def test_alignment_error_rate_by_hand():
@@ -177,6 +188,12 @@ WRONG = [
     (alignment_error_rate, ([{(0, 0)}], [{(0, 0)}] * 2), "1 links but 2 gold"),
     (alignment_error_rate, (WEIGHTS, {(0, 0)}), r"links\[0\] is a Tensor: pass a set"),
     (alignment_error_rate, ([], []), "links hold nothing"),
+    (alignment_accuracy, (WEIGHTS, {(0, -1)}), r"holds \(0, -1\): .* from 0"),
+    (alignment_accuracy, (WEIGHTS, {(-1, 0)}), r"holds \(-1, 0\): .* from 0"),
+    (alignment_accuracy, (WEIGHTS, {(0, 0.5)}), r"holds \(0, 0\.5\): .* from 0"),
+    (alignment_error_rate, ({(0, -1)}, {(0, 0)}), r"links\[0\] holds \(0, -1\)"),
+    (alignment_error_rate, ({(0, 0)}, {"ab"}), r"gold\[0\] holds 'ab': pass"),
+    (alignment_error_rate, ({(0, 1, 2)}, {(0, 0)}), r"links\[0\] holds \(0, 1, 2\)"),
 ]
 
 

@@ -1,10 +1,13 @@
 """Where tokens stand: encodings against formulas, and attention that uses them."""
 
 import math
+from itertools import product
 
 import pytest
 import torch
 import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tutorial_lib.attention import MultiHeadAttention
 from tutorial_lib.masks import causal_mask, length_mask
@@ -15,6 +18,7 @@ from tutorial_lib.position import (
     RelativeBias,
     RotaryEncoding,
     SinusoidalEncoding,
+    distances,
 )
 from tutorial_lib.recording import record_attention
 
@@ -242,3 +246,85 @@ class TestPositionedAttention:
         gradient = layer.score_bias.table.grad
         assert gradient.isfinite().all()
         assert (gradient != 0).all()
+
+    @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+    def test_scores_in_half_precision_do_not_overflow(self, dtype):
+        layer, plain = PositionedAttention(64, 1), MultiHeadAttention(64, 1)
+        layer.load_state_dict(plain.state_dict())
+        layer.score_bias = RelativeBias(1, 3)  # all zeros
+        x = (torch.randn(1, 5, 64) * 200).to(dtype)
+        found, expected = (one.to(dtype)(x, x, x) for one in (layer, plain))
+        assert found.dtype == dtype and found.isfinite().all()
+        torch.testing.assert_close(found, expected)
+
+
+class TestUnequalLengths:
+    @given(queries=st.integers(0, 6), keys=st.integers(0, 6))
+    def test_the_last_query_stands_at_the_last_key(self, queries, keys):
+        apart = distances(queries, keys)
+        assert apart.shape == (queries, keys)
+        for i, j in product(range(queries), range(keys)):
+            assert apart[i, j] == (j - keys) - (i - queries)
+
+    @settings(max_examples=40)
+    @given(kind=st.integers(0, 3), queries=st.integers(1, 6), keys=st.integers(1, 6))
+    def test_a_layer_turns_and_adds_by_these_distances(self, kind, queries, keys):
+        layer = PositionedAttention(8, 2, **list(relations(2, 4))[kind])
+        Q, K = torch.randn(1, queries, 8), torch.randn(1, keys, 8)
+        with record_attention(layer) as maps:
+            layer(Q, K, K)
+        Q, K = layer.split(layer.W_Q(Q))[0], layer.split(layer.W_K(K))[0]
+        scores = torch.zeros(2, queries, keys)
+        for i, j in product(range(queries), range(keys)):
+            here, there = 10 + keys - queries + i, 10 + j
+            query, key = Q[:, [i]], K[:, [j]]  # (head, 1, d_k)
+            if layer.rotary is not None:
+                query, key = layer.rotary(query, here), layer.rotary(key, there)
+            scores[:, i, j] = (query @ key.mT)[:, 0, 0] / 2
+            if layer.score_bias is not None:
+                scores[:, i, j] += layer.score_bias(20, 20)[:, here, there]
+        expected = scores.softmax(dim=-1)
+        torch.testing.assert_close(maps[""][0], expected, atol=1e-5, rtol=0)
+
+
+class TestTypes:
+    @settings(max_examples=40)
+    @given(
+        dtype=st.sampled_from([torch.bfloat16, torch.float16, torch.float32]),
+        pairs=st.integers(1, 32),
+        start=st.integers(0, 20_000),
+        apart=st.integers(-50, 50),
+        seed=st.integers(0, 2**32),
+    )
+    def test_a_rotary_score_is_the_same_at_every_place(
+        self, dtype, pairs, start, apart, seed
+    ):
+        torch.manual_seed(seed)
+        query, key = torch.randn(2, 1, 2 * pairs).to(dtype).double()
+        rotary = RotaryEncoding(2 * pairs)
+        expected = rotary(query, start=50) @ rotary(key, start=50 + apart).T
+        rotary = rotary.to(dtype)
+        query_there = rotary(query.to(dtype), start=50 + start).double()
+        key_there = rotary(key.to(dtype), start=50 + start + apart).double()
+        # Both are rounded once, each by half of eps; angles are of float32.
+        rounding = torch.finfo(dtype).eps + 2 * (100 + start) * 2**-23
+        error = (query_there @ key_there.T - expected).abs()
+        assert error <= rounding * query.norm() * key.norm()
+
+    def test_a_linear_bias_keeps_its_slopes_and_its_distances(self):
+        bias = LinearBias(12)
+        expected = bias(1, 3000)
+        rounded = bias.to(torch.bfloat16)(1, 3000)
+        torch.testing.assert_close(rounded, expected, atol=0, rtol=0)
+        assert expected[0, 0, 0] == pytest.approx(-2999 * 2 ** (-8 / 12))
+
+    def test_a_half_type_by_default_rounds_the_table_and_nothing_before_it(self):
+        expected = SinusoidalEncoding(8, 3000).table.bfloat16()
+        turned = RotaryEncoding(8)(torch.ones(1, 8), start=2999)
+        torch.set_default_dtype(torch.bfloat16)
+        try:
+            found, rotary = SinusoidalEncoding(8, 3000).table, RotaryEncoding(8)
+        finally:
+            torch.set_default_dtype(torch.float32)
+        assert found.dtype == torch.bfloat16 and found.equal(expected)
+        assert rotary(torch.ones(1, 8), start=2999).equal(turned)

@@ -256,6 +256,16 @@ def test_maps_recorded_word_by_word_are_those_of_the_whole():
     )
 
 
+@either_norm
+def test_no_sentences_no_words_and_no_source_have_an_answer(norm_first):
+    model, (source, lengths, target) = translator(norm_first=norm_first), sentences()
+    assert model(source[:0], lengths[:0], target[:0]).shape == (0, 9, 13)
+    assert model(source, lengths, target[:, :0]).shape == (3, 0, 13)
+    hidden, absent = model(source, 0 * lengths, target), source[:, :0]
+    torch.testing.assert_close(model(absent, 0 * lengths, target), hidden)
+    assert hidden.isfinite().all()
+
+
 def test_a_sentence_longer_than_the_table_is_refused_with_advice():
     model, (source, lengths, _) = translator(), sentences()
     with pytest.raises(ValueError, match=r"positions 0 to 8 .* max_tokens"):
