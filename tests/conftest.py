@@ -14,6 +14,7 @@ import pathlib
 import sys
 import urllib.parse
 
+import hypothesis
 import pytest
 
 from tutorial_lib.tools.notebooks import ENVIRONMENT
@@ -21,6 +22,11 @@ from tutorial_lib.tools.notebooks import ENVIRONMENT
 os.environ.update(ENVIRONMENT)  # also for the kernels that tests start
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "book" / "_print"))
 CHROMIUM = importlib.import_module("browser")  # the one place that finds it
+# The same examples every time, however slow the machine, and nothing kept of them.
+hypothesis.settings.register_profile(
+    "book", derandomize=True, deadline=None, database=None
+)
+hypothesis.settings.load_profile("book")
 VIEWPORT = {"width": 1000, "height": 800}
 # Faults only, since a list of all that is right takes as long again; and axe-core does
 # not fetch style sheets by itself, which it may not do from a file.

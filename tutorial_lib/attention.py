@@ -1,8 +1,10 @@
 """Attention: how a query reads from keys and values.
 
-Shapes: queries (..., query, d_k), keys (..., key, d_k), values (..., key, d_v).
-Weights and masks are (..., query, key); a mask is boolean and True means "may look".
-A query that may look at nothing gets weights 0 and output 0.
+Shapes: queries (..., query, d_k), keys (..., key, d_k), values (..., key, d_v), weights
+(..., query, key). A mask is boolean, True means "may look", and it broadcasts to the
+weights: any axis may be 1, and axes on the left may be missing, so that (key,) hides
+the same keys from every query. A query that may look at nothing gets weights 0 and
+output 0. What is hidden has to be finite all the same, because 0 · ∞ is NaN.
 
 This module knows tensors only: no data, no training, no plots.
 """
@@ -61,7 +63,7 @@ def attention_weights(queries, keys, mask=None, *, causal=False):
     queries, keys = queries.to(precise), keys.to(precise)  # float16 ends at 65504
     scores = queries @ keys.transpose(-2, -1) / queries.shape[-1] ** 0.5
     if causal:
-        mask = add_causal(mask, scores.shape[-1], device=scores.device)
+        mask = add_causal(mask, scores.shape, device=scores.device)
     return masked_softmax(scores, mask)
 
 
@@ -74,7 +76,7 @@ def scaled_dot_product_attention(queries, keys, values, mask=None, *, causal=Fal
     weights (..., query, key). Raises ValueError if the shapes do not fit together.
     Vaswani et al. (2017), equation 1.
     """
-    check_shapes(queries, keys, values, causal=causal)
+    check_shapes(queries, keys, values)
     weights = attention_weights(queries, keys, mask, causal=causal).to(values.dtype)
     return weights @ values, weights
 
@@ -130,11 +132,11 @@ class MultiHeadAttention(nn.Module):
     def forward(self, queries, keys, values, mask=None, *, causal=False):
         """Read (batch, query, d_model) from ``values`` (batch, key, d_model).
 
-        A mask is (query, key), (batch, 1 or query, key) for all heads, or
-        (batch, head, query, key). Raises ValueError if the shapes do not fit.
+        A mask of three axes is (batch, query, key), for all heads; any other broadcasts
+        to (batch, head, query, key). Raises ValueError if the shapes do not fit.
         """
         d_model = self.W_O.in_features
-        check_shapes(queries, keys, values, causal=causal, sizes=(d_model, d_model))
+        check_shapes(queries, keys, values, sizes=(d_model, d_model))
         K, V = self.project(keys, values)
         return self.read(queries, K, V, mask, causal=causal)
 
@@ -165,18 +167,27 @@ def fused_attention(Q, K, V, mask=None, *, causal=False, dropout=0.0):
     """Scaled dot-product attention without ever holding the weights.
 
     Gives the outputs (..., query, d_v) of ``scaled_dot_product_attention`` in memory
-    that grows with the tokens, not with their square: Dao et al. (2022).
+    that grows with the tokens, not with their square: Dao et al. (2022). Raises
+    ValueError if a mask does not fit, or ``causal`` does not.
     """
+    batch = torch.broadcast_shapes(Q.shape[:-2], K.shape[:-2])
+    shape = (*batch, Q.shape[-2], K.shape[-2])  # of the scores
+    check_mask(mask, shape, causal=causal)
     if mask is not None:
-        check_mask(mask, (*Q.shape[:-1], K.shape[-2]))
         if causal:
-            mask, causal = add_causal(mask, K.shape[-2], device=Q.device), False
+            mask, causal = add_causal(mask, shape, device=Q.device), False
+        mask = torch.atleast_2d(mask)  # the least that the kernel takes
     return F.scaled_dot_product_attention(
         Q, K, V, attn_mask=mask, dropout_p=dropout, is_causal=causal
     )
 
 
-def add_causal(mask, tokens, *, device):
-    """Combine a mask, or none, with the causal one; the result is (..., query, key)."""
-    causal = causal_mask(tokens, device=device)
+def add_causal(mask, shape, *, device):
+    """Combine a mask, or none, with the causal one, for scores of ``shape``.
+
+    The result broadcasts to it, (..., query, key). Raises ValueError if the mask does
+    not, and unless there are as many queries as keys.
+    """
+    check_mask(mask, shape, causal=True)
+    causal = causal_mask(shape[-1], device=device)
     return causal if mask is None else mask & causal

@@ -36,7 +36,9 @@ def frequencies(d_model, *, base=10_000):
             f"d_model must be even, because every frequency takes a pair of columns: "
             f"got {d_model}, use {d_model + 1}"
         )
-    return base ** (-torch.arange(0, d_model, 2) / d_model)  # (d_model / 2,)
+    precise = torch.promote_types(torch.get_default_dtype(), torch.float32)
+    exponents = torch.arange(0, d_model, 2, dtype=precise) / d_model
+    return base**-exponents  # (d_model / 2,)
 
 
 class TableEncoding(nn.Module):
@@ -66,8 +68,8 @@ class SinusoidalEncoding(TableEncoding):
 
     def __init__(self, d_model, max_tokens):
         super().__init__()
-        positions = torch.arange(max_tokens, dtype=torch.get_default_dtype())
-        self.register_buffer("table", sinusoids(positions, d_model))
+        table = sinusoids(torch.arange(max_tokens), d_model)
+        self.register_buffer("table", table.to(torch.get_default_dtype()))
 
 
 class LearnedEncoding(TableEncoding):
@@ -87,21 +89,24 @@ class RotaryEncoding(nn.Module):
 
     A query turned by its position and a key turned by its own have a dot product that
     depends on the difference alone: Su et al. (2021), equation 34. ``d_k`` is the size
-    of a query or key. Raises ValueError if it is odd.
+    of a query or key. Angles are float32 at least, whatever the type of the model: in
+    float16 there is no position 2,049. Raises ValueError if d_k is odd.
     """
 
     def __init__(self, d_k, *, base=10_000):
         super().__init__()
-        self.register_buffer("frequencies", frequencies(d_k, base=base))
+        self.frequencies = frequencies(d_k, base=base)  # .half() would round a buffer
 
     def forward(self, x, start=0):
         """Turn ``x`` (..., token, d_k), the first token standing at ``start``."""
-        positions = torch.arange(start, start + x.shape[-2], device=x.device)
-        angles = positions[:, None] * self.frequencies  # (token, d_k / 2)
+        options = {"dtype": torch.promote_types(x.dtype, torch.float32)}
+        options["device"] = x.device
+        positions = torch.arange(start, start + x.shape[-2], **options)
+        angles = positions[:, None] * self.frequencies.to(x.device)  # (token, d_k / 2)
         even, odd = x[..., 0::2], x[..., 1::2]
         sin, cos = angles.sin(), angles.cos()
         turned = torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1)
-        return turned.flatten(-2)  # (..., token, d_k)
+        return turned.flatten(-2).to(x.dtype)  # (..., token, d_k)
 
 
 class LinearBias(nn.Module):
@@ -114,16 +119,16 @@ class LinearBias(nn.Module):
 
     def __init__(self, heads):
         super().__init__()
-        slopes = 2.0 ** (-8 * torch.arange(1, heads + 1) / heads)
-        self.register_buffer("slopes", slopes)
+        self.register_buffer("head", torch.arange(1, heads + 1))
 
     def forward(self, queries, keys):
         """Return what to add to the scores of so many ``queries`` and ``keys``.
 
         The result is (head, query, key).
         """
-        apart = distances(queries, keys, device=self.slopes.device).abs()
-        return -self.slopes[:, None, None] * apart
+        slopes = 2.0 ** (-8 * self.head / len(self.head))
+        apart = distances(queries, keys, device=slopes.device).abs()
+        return -slopes[:, None, None] * apart
 
 
 class RelativeBias(nn.Module):
@@ -150,10 +155,11 @@ class RelativeBias(nn.Module):
 def distances(queries, keys, *, device=None):
     """Return key position minus query position (query, key), in whole numbers.
 
-    ``queries`` and ``keys`` are counts. The last query stands at the last key.
+    ``queries`` and ``keys`` are counts. The last query stands at the last key, and with
+    more queries than keys the first ones stand before the first key.
     """
-    position = torch.arange(keys, device=device)
-    return position - position[keys - queries :, None]
+    query = torch.arange(keys - queries, keys, device=device)
+    return torch.arange(keys, device=device) - query[:, None]
 
 
 class PositionedAttention(MultiHeadAttention):
@@ -173,11 +179,13 @@ class PositionedAttention(MultiHeadAttention):
             Q, K = self.rotary(Q, start=K.shape[-2] - Q.shape[-2]), self.rotary(K)
         if self.score_bias is None:
             return super().attend(Q, K, V, mask, causal)
-        if causal:
-            mask = add_causal(mask, K.shape[-2], device=Q.device)
+        precise = torch.promote_types(Q.dtype, torch.float32)
+        Q, K = Q.to(precise), K.to(precise)
         scores = Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5
         scores = scores + self.score_bias(Q.shape[-2], K.shape[-2])
-        weights = masked_softmax(scores, mask)
+        if causal:
+            mask = add_causal(mask, scores.shape, device=scores.device)
+        weights = masked_softmax(scores, mask).to(V.dtype)
         return F.dropout(weights, self.dropout, self.training) @ V
 
 

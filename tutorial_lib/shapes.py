@@ -6,11 +6,19 @@ This module knows the shapes and types of tensors, and nothing of what they hold
 import torch
 
 
-def check_mask(mask, shape):
+def check_mask(mask, shape, *, causal=False):
     """Raise a ValueError of one line unless ``mask`` is boolean and fits ``shape``.
 
-    ``shape`` is that of the scores, (..., query, key); the mask must broadcast to it.
+    ``shape`` is that of the scores, (..., query, key); the mask must broadcast to it,
+    and None always does. ``causal`` asks for as many queries as keys besides.
     """
+    if causal and shape[-2] != shape[-1]:
+        raise ValueError(
+            f"causal=True needs as many queries as keys, got {shape[-2]} and "
+            f"{shape[-1]}: pass a mask that says which key each query may see"
+        )
+    if mask is None:
+        return
     if mask.dtype != torch.bool:
         raise ValueError(
             f"mask must be boolean, True where a query may look, got {mask.dtype}: "
@@ -25,11 +33,11 @@ def check_mask(mask, shape):
         )
 
 
-def check_shapes(queries, keys, values, *, causal=False, sizes=None):
+def check_shapes(queries, keys, values, *, sizes=None):
     """Raise a ValueError of one line unless queries, keys and values fit together.
 
     ``sizes`` are the last axes that queries and keys must have; without it they must
-    have the same. ``causal`` asks for as many queries as keys.
+    have the same.
     """
     for name, tensor in (("queries", queries), ("keys", keys), ("values", values)):
         if tensor.ndim < 2:
@@ -47,9 +55,4 @@ def check_shapes(queries, keys, values, *, causal=False, sizes=None):
         raise ValueError(
             f"every key needs one value: got {keys.shape[-2]} keys "
             f"and {values.shape[-2]} values"
-        )
-    if causal and queries.shape[-2] != keys.shape[-2]:
-        raise ValueError(
-            f"causal=True needs as many queries as keys, got {queries.shape[-2]} and "
-            f"{keys.shape[-2]}: pass a mask that says which key each query may see"
         )
