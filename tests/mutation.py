@@ -1,7 +1,7 @@
 """Break a module in one line, again and again, and see whether its tests notice.
 
-No part of ``make test``, since it takes minutes a module; CONTRIBUTING.md says how it
-is run. The library is copied, and nothing in the working tree is changed.
+CONTRIBUTING.md says how it is run. The library is copied, and nothing in the working
+tree is changed.
 """
 
 import argparse
