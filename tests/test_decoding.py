@@ -1,10 +1,14 @@
 """Decoding agrees with the model's own probabilities, at every position."""
 
+import math
+from functools import partial
 from itertools import product
 from types import SimpleNamespace
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import nn
 
 from tutorial_lib.data.text import BOS, EOS, Vocabulary
@@ -62,14 +66,13 @@ def test_the_models_above_end_some_sentences_and_leave_others_open():
 
 
 def search_everything(model, i, longest, *, penalty=0.0):
-    """Score every sentence of at most `longest` words, the unfinished ones included."""
+    """Score every sentence that is finished after at most `longest` words."""
     words = [word for word in range(VOCAB) if word != EOS]
     scores = {}
-    for length in range(longest + 1):
+    for length in range(longest):
         for sentence in product(words, repeat=length):
-            score = log_probability(model, i, sentence, ended=length < longest)
-            counted = length + 1 if length < longest else length
-            scores[sentence] = score / ((5 + counted) / 6) ** penalty
+            score = log_probability(model, i, sentence)
+            scores[sentence] = score / ((6 + length) / 6) ** penalty  # <eos> counts
     return max(scores, key=scores.get)
 
 
@@ -177,3 +180,181 @@ def test_translate_takes_words_and_gives_words_in_their_order(width):
     assert translate(model, [], data) == []
     with pytest.raises(ValueError, match="must have a word"):
         translate(model, [["a"], []], data)
+
+
+class Languages(nn.Module):
+    """As many models as sources, each with a table: logits after every beginning."""
+
+    def __init__(self, tables):
+        super().__init__()
+        self.tables = tables  # (batch, beginning, vocab)
+
+    def start(self, source, lengths):
+        return {"language": source[:, 0], "beginning": torch.zeros_like(source[:, 0])}
+
+    def step(self, tokens, state):
+        beginning = number_of((state["beginning"], tokens), *self.tables.shape[1:])
+        logits = self.tables[state["language"], beginning]
+        return logits, {**state, "beginning": beginning}
+
+    def decode(self, decode, **options):
+        languages = torch.arange(len(self.tables))[:, None]
+        lengths = torch.ones(len(languages), dtype=torch.long)
+        return decode(self, languages, lengths, **{"bos": 0, "eos": 1, **options})
+
+
+def number_of(beginning, rows, vocab):
+    number, *words = beginning
+    for word in words:
+        number = (number * (vocab + 1) + word + 1) % rows
+    return number
+
+
+def log_probability_of(table, words):
+    """Add up what a table, of log-probabilities in lists, gives to the words."""
+    sizes = len(table), len(table[0])
+    beginnings = [(0, 0, *words[:t]) for t in range(len(words))]
+    return sum(
+        table[number_of(b, *sizes)][w] for b, w in zip(beginnings, words, strict=True)
+    )
+
+
+def score_of(table, words, penalty):
+    return log_probability_of(table, words) / ((5 + len(words)) / 6) ** penalty
+
+
+def as_written(words):
+    return [word for word in words if word != 1]
+
+
+@pytest.mark.parametrize("penalty", [0.0, 1.0, -0.5])
+def test_a_wide_beam_finds_the_best_finished_sentence_of_300_languages(penalty):
+    tables = 2 * torch.randn(300, 97, 3, generator=torch.Generator().manual_seed(7))
+    options = {"max_tokens": 4, "length_penalty": penalty}
+    found = Languages(tables).decode(beam_search, width=50, **options)
+    finished = [(*w, 1) for length in range(4) for w in product((0, 2), repeat=length)]
+    for table, written in zip(
+        tables.log_softmax(-1).tolist(), found.tokens, strict=True
+    ):
+        best = max(finished, key=lambda words: score_of(table, words, penalty))
+        assert written == as_written(best)
+
+
+def search_slowly(table, *, width, max_tokens, penalty):
+    """Search one language with lists, and return the words, their <eos> included."""
+    beams, found = [()], []
+    for _ in range(max_tokens):
+        ended = [words for words in beams if 1 in words]
+        others = [words for words in beams if 1 not in words]
+        longer = [(*words, word) for words in others for word in range(len(table[0]))]
+        longer = sorted(
+            ended + longer, key=lambda words: -log_probability_of(table, words)
+        )
+        beams = longer[:width]
+        found += [words for words in beams if 1 in words]
+    return max(found or beams, key=lambda words: score_of(table, words, penalty))
+
+
+@settings(max_examples=60)
+@given(
+    seed=st.integers(0, 2**32),
+    width=st.integers(1, 6),
+    vocab=st.integers(2, 5),
+    max_tokens=st.integers(1, 5),
+    penalty=st.sampled_from([0.0, 0.6, 1.0, -1.0, 3.0]),
+    eos=st.floats(-6, 3),
+)
+def test_any_beam_finds_what_a_search_with_lists_finds(
+    seed, width, vocab, max_tokens, penalty, eos
+):
+    tables = torch.randn(3, 97, vocab, generator=torch.Generator().manual_seed(seed))
+    tables[..., 1] += eos  # sentences end soon, late or never
+    options = {"width": width, "max_tokens": max_tokens}
+    found = Languages(tables).decode(beam_search, length_penalty=penalty, **options)
+    for table, *written in zip(tables.log_softmax(-1).tolist(), *found, strict=True):
+        words = search_slowly(table, penalty=penalty, **options)
+        total = pytest.approx(log_probability_of(table, words), abs=1e-4)
+        assert written == [as_written(words), total]
+
+
+def test_a_finished_sentence_that_was_pushed_out_of_the_beam_still_wins():
+    # After <bos>: .3 to end, .7 for word 2; then .5 each for words 2 and 3. With two
+    # beams the sentence that ended is pushed out by .35 and .35, which never end.
+    first = torch.tensor([0, 0.3, 0.7, 0]).log()
+    later = torch.tensor([0, 0, 0.5, 0.5]).log()
+    tables = torch.stack((later, first, *[later] * 95))[None]
+    found = Languages(tables).decode(beam_search, width=2, max_tokens=3)
+    assert found.tokens == [[]]
+    assert found.log_probabilities.tolist() == pytest.approx([math.log(0.3)])
+
+
+def test_only_where_nothing_ended_a_sentence_that_was_cut_off_is_returned():
+    never = torch.tensor([0, 0, 0.6, 0.4]).log().expand(1, 97, 4)
+    found = Languages(never).decode(beam_search, width=30, max_tokens=2)
+    assert found.tokens == [[2, 2]]
+    assert found.log_probabilities.tolist() == pytest.approx([2 * math.log(0.6)])
+
+
+every_decoding = pytest.mark.parametrize(
+    "decode", [greedy, partial(beam_search, width=1), partial(beam_search, width=3)]
+)
+
+
+@every_decoding
+def test_one_word_may_begin_and_end_every_sentence(decode):
+    tables = torch.randn(9, 1, 4, generator=torch.Generator().manual_seed(3))
+    model = Languages(tables.expand(9, 97, 4))  # what was written before says nothing
+    usual, same = (model.decode(decode, max_tokens=4, bos=bos) for bos in (0, 1))
+    assert same.tokens == usual.tokens and any(usual.tokens)
+
+
+@every_decoding
+def test_no_sentences_and_no_words_are_decoded_to_none(decode):
+    model = make_model(0)
+    found = decode(model, SOURCE[:0], LENGTHS[:0], max_tokens=5)
+    assert found.tokens == [] and found.log_probabilities.shape == (0,)
+    found = decode(model, SOURCE, LENGTHS, max_tokens=0)
+    assert found.tokens == [[]] * 4 and found.log_probabilities.eq(0).all()
+
+
+@every_decoding
+@pytest.mark.parametrize("count", [-1, 2.5])
+def test_a_number_of_words_that_is_none_is_refused(decode, count):
+    with pytest.raises(ValueError, match=f"max_tokens must be at least 0.*got {count}"):
+        decode(make_model(0), SOURCE, LENGTHS, max_tokens=count)
+
+
+@every_decoding
+@pytest.mark.parametrize("broken", [math.nan, math.inf])
+@pytest.mark.parametrize("word", [1, 3])
+def test_logits_without_probabilities_are_refused_at_their_word(decode, broken, word):
+    class Breaking(Languages):
+        def step(self, tokens, state):
+            logits, state = super().step(tokens, state)
+            steps = state.get("steps", torch.zeros_like(tokens)) + 1
+            if steps[0] == word:
+                logits = logits.index_fill(0, torch.tensor([0]), broken)
+            return logits, {**state, "steps": steps}
+
+    model = Breaking(torch.tensor([0, -9.0, 1]).expand(2, 97, 3))
+    with pytest.raises(ValueError, match=rf"no probabilities for word {word}.*NaN"):
+        model.decode(decode, max_tokens=5)
+    assert len(model.decode(decode, max_tokens=word - 1).tokens) == 2
+
+
+def test_what_comes_after_a_sentence_has_ended_is_not_looked_at():
+    class Breaking(Languages):
+        def step(self, tokens, state):
+            logits, state = super().step(tokens, state)
+            return logits.where(tokens[:, None] != 1, torch.nan), state
+
+    tables = torch.tensor([[0, 9.0, 0], [0, -9.0, 1]])[:, None].expand(2, 97, 3)
+    for decode in (greedy, partial(beam_search, width=2)):
+        written = Breaking(tables).decode(decode, max_tokens=4).tokens
+        assert written[0] == [] and len(written) == 2
+
+
+@pytest.mark.parametrize("size", [0, -1])
+def test_translating_nothing_at_a_time_is_refused(size):
+    with pytest.raises(ValueError, match=f"size must be at least 1, got {size}"):
+        translate(make_model(0), [["a"]], SimpleNamespace(), size=size)

@@ -13,13 +13,16 @@ Nothing here knows a model class.
 """
 
 from contextlib import contextmanager
+from numbers import Integral
 from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 from tutorial_lib.data.text import BOS, EOS, pad
 from tutorial_lib.progress_bar import progress_bar
+from tutorial_lib.recording import is_recorded
 
 
 class Decoded(NamedTuple):
@@ -34,21 +37,26 @@ def greedy(model, source, lengths, *, max_tokens, bos=BOS, eos=EOS):
     """Write the likeliest next word, again and again, until ``<eos>``.
 
     ``source`` is (batch, token) with ``lengths`` (batch,). A sentence ends with its
-    ``eos`` or, unfinished, after ``max_tokens`` words. Dropout is off meanwhile.
+    ``eos`` or, unfinished, after ``max_tokens`` words. Dropout is off meanwhile. Raises
+    ValueError for a max_tokens below 0, and where the model's logits hold NaN.
     """
+    _check_count("max_tokens", max_tokens, 0)
+    if not len(source):
+        return Decoded([], torch.zeros(0, device=source.device))
     with evaluating(model):
         state = model.start(source, lengths)
         last = torch.full((len(source),), bos, device=source.device)
         total = torch.zeros(len(source), device=source.device)
         unfinished = torch.ones_like(last, dtype=torch.bool)
-        written = []
-        while unfinished.any() and len(written) < max_tokens:
+        written = [last]
+        while unfinished.any() and len(written) <= max_tokens:
             logits, state = model.step(last, state)
             best, last = logits.log_softmax(dim=-1).max(dim=-1)  # (batch,)
             total = total + best.where(unfinished, 0)
+            _check_numbers(total, len(written))
             unfinished = unfinished & (last != eos)
             written.append(last)
-    return Decoded(_sentences(written, eos), total)
+    return Decoded(_sentences(torch.stack(written, dim=1)[:, 1:], eos), total)
 
 
 @torch.no_grad()
@@ -65,34 +73,41 @@ def beam_search(
 ):
     """Keep the ``width`` likeliest beginnings of each sentence, and the best at last.
 
-    Beginnings compete by log-probability. The result is the one with the largest
+    Beginnings compete by log-probability, and those that ended with ``eos`` compete on
+    as they are. The result is the best of all that ever ended among them, and only if
+    none did, the best of those that ``max_tokens`` cut off: the one with the largest
     log-probability divided by ((5 + words) / 6) ** ``length_penalty``, ``<eos>``
-    counted: Wu et al. (2016), equation 14. Log-probabilities are negative, so a
-    positive penalty favors long sentences. Otherwise as ``greedy``, which is
-    ``width=1``. Raises ValueError if ``width`` is smaller than 1.
+    counted, as in Wu et al. (2016), equation 14. Log-probabilities are negative, so a
+    positive penalty favors long sentences.
+
+    Otherwise as ``greedy``, which is ``width=1``. Raises ValueError for a width below 1
+    too, and for one above 1 within ``record_attention``: the beams change places, so
+    that the maps would be nobody's.
     """
-    if width < 1:
-        raise ValueError(f"width must be at least 1, got {width}")
+    _check_search(model, width, max_tokens)
+    if not len(source):
+        return Decoded([], torch.zeros(0, device=source.device))
     batch, device = len(source), source.device
+    sentence = torch.arange(batch, device=device)[:, None]  # (batch, 1)
+    last = torch.full((batch, width), bos, device=device)
+    written = last[..., None][..., :0]  # (batch, width, token)
+    total = torch.full((batch, width), -torch.inf, device=device)
+    total[:, 0] = 0  # all beams begin alike: only the first may branch
+    ended = torch.zeros_like(last, dtype=torch.bool)
+    best = _Best(total[:, 0] - torch.inf, written[:, 0], total[:, 0])  # none so far
     with evaluating(model):
-        state = model.start(source, lengths)
-        beams = torch.arange(batch, device=device).repeat_interleave(width)
-        state = select(state, beams)
-        written = torch.full((batch * width, 1), bos, device=device)
-        total = torch.full((batch, width), -torch.inf, device=device)
-        total[:, 0] = 0  # all beams begin alike: only the first may branch
-        while written.shape[1] <= max_tokens:
-            logits, state = model.step(written[:, -1], state)
-            scores = _continue(logits.log_softmax(dim=-1), written, eos)
-            scores = scores.view(batch, width, -1) + total.unsqueeze(-1)
-            total, best = scores.flatten(1).topk(width)  # (batch, width)
-            rows, words = best // scores.shape[-1], best % scores.shape[-1]
-            rows = rows + torch.arange(batch, device=device).unsqueeze(1) * width
-            state = select(state, rows.flatten())
-            written = torch.cat((written[rows.flatten()], words.view(-1, 1)), 1)
-            if (written[:, -1] == eos).all():
-                break
-    return _choose(written[:, 1:].view(batch, width, -1), total, length_penalty, eos)
+        state = select(model.start(source, lengths), sentence.repeat_interleave(width))
+        while written.shape[-1] < max_tokens and not ended.all():
+            logits, state = model.step(last.flatten(), state)
+            total, beams, last = _branch(logits, total, ended, eos)
+            _check_numbers(total, written.shape[-1] + 1)
+            state = select(state, (sentence * width + beams).flatten())
+            written = torch.cat((written[sentence, beams], last[..., None]), dim=-1)
+            ended = (written == eos).any(dim=-1)
+            best = _better(best, written, total, ended, length_penalty, eos)
+    nothing = (best.score == -torch.inf)[:, None]  # ended: any beam may be returned
+    best = _better(best, written, total, nothing, length_penalty, eos)
+    return Decoded(_sentences(best.words, eos), best.log_probability)
 
 
 def translate(model, sentences, data, *, width=1, size=250, progress=True):
@@ -101,8 +116,9 @@ def translate(model, sentences, data, *, width=1, size=250, progress=True):
     ``data`` has the model's ``source_vocabulary`` and ``target_vocabulary``; ``width``
     above 1 is beam search with a length penalty of 1, and ``size`` sentences are
     translated at a time. No translation exceeds twice its longest source and 10
-    words. Raises ValueError for an empty sentence.
+    words. Raises ValueError for an empty sentence, and for a size below 1.
     """
+    _check_count("size", size, 1)
     device = next(model.parameters()).device
     outputs = []
     with progress_bar(len(sentences), unit="sentence", shown=progress) as bar:
@@ -165,23 +181,68 @@ def select(state, rows):
     return type(state)(*parts) if hasattr(state, "_fields") else type(state)(parts)
 
 
-def _continue(scores, written, eos):
-    """Let a finished beam go on with ``eos`` alone, at no cost."""
-    finished = (written[:, -1:] == eos).expand_as(scores)
+class _Best(NamedTuple):
+    """The best sentence found so far for each source."""
+
+    score: torch.Tensor  # (batch,), -inf where none was found
+    words: torch.Tensor  # (batch, token), filled up with eos
+    log_probability: torch.Tensor  # (batch,)
+
+
+def _branch(logits, total, ended, eos):
+    """Return the likeliest continuations (batch, width) of all beams of a sentence.
+
+    They are the log-probabilities, the beams that go on, and the words they go on with:
+    one that has ended goes on with ``eos`` alone, at no cost.
+    """
+    scores = logits.log_softmax(dim=-1).view(*total.shape, -1)
     silence = torch.full_like(scores, -torch.inf)
-    silence[:, eos] = 0
-    return torch.where(finished, silence, scores)
+    silence[..., eos] = 0
+    scores = silence.where(ended[..., None], scores) + total[..., None]
+    total, chosen = scores.flatten(1).topk(total.shape[1])
+    return total, chosen // scores.shape[-1], chosen % scores.shape[-1]
 
 
-def _choose(written, total, length_penalty, eos):
-    ended = (written == eos).any(dim=-1)
-    words = (written != eos).sum(dim=-1) + ended  # (batch, width): <eos> counts
-    best = (total / ((5 + words) / 6) ** length_penalty).argmax(dim=-1)  # (batch,)
-    rows = torch.arange(len(written), device=written.device)
-    return Decoded(_sentences(written[rows, best].unbind(1), eos), total[rows, best])
+def _better(best, written, total, allowed, length_penalty, eos):
+    """Replace the best sentence where an ``allowed`` beam (batch, width) beats it."""
+    words = (written != eos).sum(dim=-1) + (written == eos).any(dim=-1)  # <eos> counts
+    scores = total / ((5 + words) / 6) ** length_penalty
+    score, beam = scores.where(allowed, -torch.inf).max(dim=-1)  # (batch,)
+    row, won = torch.arange(len(beam), device=beam.device), score > best.score
+    longer = written.shape[-1] - best.words.shape[-1]
+    return _Best(
+        score.where(won, best.score),
+        written[row, beam].where(
+            won[:, None], F.pad(best.words, (0, longer), value=eos)
+        ),
+        total[row, beam].where(won, best.log_probability),
+    )
 
 
 def _sentences(written, eos):
-    """Cut every sentence before its ``eos``; ``written`` has one (batch,) per step."""
-    rows = torch.stack(list(written), dim=1).tolist()
+    """Cut every sentence of ``written`` (batch, token) before its ``eos``."""
+    rows = written.tolist()
     return [row[: row.index(eos)] if eos in row else row for row in rows]
+
+
+def _check_count(name, value, least):
+    if not isinstance(value, Integral) or value < least:
+        raise ValueError(f"{name} must be at least {least}, got {value}")
+
+
+def _check_search(model, width, max_tokens):
+    _check_count("width", width, 1)
+    _check_count("max_tokens", max_tokens, 0)
+    if width > 1 and is_recorded(model):
+        raise ValueError(
+            "a beam search cannot be recorded, because its beams change places: search "
+            "first, then record model(source, lengths, target) on what it wrote"
+        )
+
+
+def _check_numbers(total, words):
+    if total.isnan().any():
+        raise ValueError(
+            f"the model gives no probabilities for word {words}, because its logits "
+            "are NaN or infinite: look for the first layer whose output is not finite"
+        )

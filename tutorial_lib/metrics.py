@@ -6,6 +6,7 @@ scored, because there is nothing to compare, is refused: no metric returns NaN.
 This module knows no model and no data set: numbers, words and links go in.
 """
 
+from operator import index
 from typing import NamedTuple
 
 import torch
@@ -109,7 +110,7 @@ def alignment_accuracy(weights, gold):
     if isinstance(gold, (set, frozenset)):
         weights, gold = [weights], [gold]
     _check_pairs("weights", weights, "gold", gold)
-    _check_links("gold", gold)
+    gold = _read_links("gold", gold)
     right, linked = 0, 0
     for i, (sentence, links) in enumerate(zip(weights, gold, strict=True)):
         _check_columns(i, torch.as_tensor(sentence).shape[-1], links)
@@ -131,8 +132,7 @@ def alignment_error_rate(links, gold):
     if isinstance(gold, (set, frozenset)):
         links, gold = [links], [gold]
     _check_pairs("links", links, "gold", gold)
-    _check_links("links", links)
-    _check_links("gold", gold)
+    links, gold = _read_links("links", links), _read_links("gold", gold)
     shared = sum(len(a & b) for a, b in zip(links, gold, strict=True))
     total = sum(map(len, links)) + sum(map(len, gold))
     return 1 - 2 * shared / total if total else 0.0
@@ -171,9 +171,23 @@ def _check_columns(i, columns, links):
         )
 
 
-def _check_links(name, values):
+def _read_links(name, values):
+    """Return sets of pairs of ints, since equal tensors are two things in a set."""
     _check_each(name, values, (set, frozenset), "a set of pairs (target, source)")
-    for i, links in enumerate(values):
-        for link in links:
-            if not isinstance(link, tuple) or len(link) != 2:
-                raise ValueError(f"{name}[{i}] holds {link!r}: pass (target, source)")
+    return [
+        {_read_link(f"{name}[{i}]", link) for link in links}
+        for i, links in enumerate(values)
+    ]
+
+
+def _read_link(name, link):
+    try:
+        target, source = map(index, link)
+    except (TypeError, ValueError):
+        target = source = -1
+    if not isinstance(link, tuple) or min(target, source) < 0:
+        raise ValueError(
+            f"{name} holds {link!r}: pass (target, source), the numbers of two words "
+            "counted from 0"
+        )
+    return target, source

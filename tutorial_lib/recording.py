@@ -12,7 +12,8 @@ from contextlib import contextmanager
 
 import torch
 import torch.nn.functional as F
-from torch.overrides import TorchFunctionMode
+from torch._C._dynamo.eval_frame import get_eval_frame_callback
+from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
 from torch.utils.weak import WeakTensorKeyDictionary
 
 SOFTMAX = {"softmax", "special_softmax"}
@@ -33,19 +34,22 @@ def record_attention(model):
     itself) to its weights (batch, head, query, key), detached and before dropout. Each
     call of the model starts afresh, and so does each call of a part of it, for the
     layers in that part: after decoding word by word the maps are those of the last
-    word. A layer that runs several times within one call has its queries joined.
+    step, and mean nothing for a sentence that ended before it. A layer that runs
+    several times within one call has its queries joined.
 
     Attention is ``F.scaled_dot_product_attention``, ``nn.MultiheadAttention`` and all
     that is made of them. Besides, it is a softmax over the last axis whose result,
     masked, reshaped or dropped out on the way, multiplies something by ``@``, ``bmm``
     or ``einsum``; a classifier's last softmax, which multiplies nothing, is none.
 
-    A query that may look at nothing has weights 0. Outputs are the same to the bit,
-    but for torch's own encoder layers in evaluation: they leave their fast path, which
-    moves the seventh digit, and do not write zeros over padding as it does.
+    A query that may look at nothing has weights 0; what made an output NaN makes its
+    weights NaN. Outputs are the same to the bit, but for torch's own encoder layers in
+    evaluation: they leave their fast path, which moves the seventh digit, and do not
+    write zeros over padding as it does.
 
     Raises ValueError if the model ran and nothing in it attended, if a layer ran twice
-    within one call for batches of different sizes, and if the model is compiled.
+    within one call for batches of different sizes, and if the model is compiled, or
+    anything that runs within the block. So does a beam search: its beams change places.
     """
     watch = _Watch(model)
     with watch:
@@ -56,6 +60,13 @@ def record_attention(model):
             "torch's own attention nor a softmax over the last axis that multiplies "
             "values by @, bmm or einsum"
         )
+
+
+def is_recorded(model):
+    """Tell whether this thread records the ``model``, or a part of it."""
+    watches = (m for m in _get_current_function_mode_stack() if isinstance(m, _Watch))
+    modules = {id(module) for module in model.modules()}
+    return any(not modules.isdisjoint(watch.names) for watch in watches)
 
 
 class _Watch(TorchFunctionMode):
@@ -71,11 +82,18 @@ class _Watch(TorchFunctionMode):
         self.model, self.maps = model, {}
         self.names = {id(module): name for name, module in model.named_modules()}
         self.ran, self.calls = False, {}  # for each map, the call that it belongs to
-        # Weights on their way to the values, and what they were before a dropout.
+        # Weights on their way to the values, and what they would be without a dropout
+        # and without the NaN of a softmax over nothing.
         self.followed = WeakTensorKeyDictionary()
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         """Let the function run as it would, then look at what it did."""
+        if get_eval_frame_callback() is not None:
+            raise ValueError(
+                f"something compiled ran while {type(self.model).__name__} was "
+                "recorded, and what runs in it cannot be seen: within the block, call "
+                "the model from before it was compiled"
+            )
         kwargs = kwargs or {}
         result = function(*args, **kwargs)
         with torch._C.DisableTorchFunction(), torch.no_grad():  # nobody sees us look
@@ -92,7 +110,8 @@ class _Watch(TorchFunctionMode):
         """Follow the result of a softmax until it multiplies something."""
         name, known = getattr(function, "__name__", ""), self.followed
         if name in SOFTMAX and _is_over_last_axis(*args, **kwargs):
-            known[result] = None
+            nothing = _sees_nothing(args[0] if args else kwargs["input"])
+            known[result] = result.masked_fill(nothing, 0) if nothing.any() else None
             return
         places = [i for i, arg in enumerate(args) if torch.is_tensor(arg)]
         place = next((i for i in places if args[i] in known), None)
@@ -118,8 +137,7 @@ class _Watch(TorchFunctionMode):
             self.calls.clear()
         while weights.ndim < 4:
             weights = weights.unsqueeze(-3)
-        weights = weights.flatten(0, -4)  # (batch, head, query, key)
-        weights = weights.nan_to_num(nan=0.0)  # the softmax over nothing
+        weights = weights.flatten(0, -4).clone()  # (batch, head, query, key)
         if name in self.maps and self.calls.get(name) is call:
             weights = _join(self.maps[name], weights, name)
         self.maps[name], self.calls[name] = weights, call
@@ -151,8 +169,12 @@ def _is_compiled(module):
     return module._compiled_call_impl is not None
 
 
-def _is_over_last_axis(scores, dim=None, *_, **__):
-    return scores.ndim > 1 and dim in (-1, scores.ndim - 1)
+def _is_over_last_axis(input, dim=None, *_, **__):
+    return input.ndim > 1 and dim in (-1, input.ndim - 1)
+
+
+def _sees_nothing(scores):
+    return scores.isneginf().all(dim=-1, keepdim=True)  # (..., query, 1)
 
 
 def _is_as_large(result, weights):
@@ -181,12 +203,14 @@ def _fused_weights(
     with torch.autocast(Q.device.type, enabled=False):
         scores = Q @ K.mT * (Q.shape[-1] ** -0.5 if scale is None else scale)
     if is_causal:
-        attn_mask = torch.ones_like(scores, dtype=torch.bool).tril()
-    if attn_mask is not None and attn_mask.dtype == torch.bool:
-        scores = scores.masked_fill(~attn_mask, -torch.inf)
+        seen = torch.ones_like(scores, dtype=torch.bool).tril()
+        scores = scores.masked_fill(~seen, -torch.inf)
     elif attn_mask is not None:
+        if attn_mask.dtype == torch.bool:  # added, so that a hidden NaN is not healed
+            attn_mask = scores.new_zeros(()).where(attn_mask, -torch.inf)
         scores = scores + attn_mask
-    return scores.softmax(dim=-1).to(query.dtype)
+    weights = scores.softmax(dim=-1).masked_fill(_sees_nothing(scores), 0)
+    return weights.to(query.dtype)
 
 
 def _multi_head_weights(query, *args, **kwargs):
@@ -194,6 +218,8 @@ def _multi_head_weights(query, *args, **kwargs):
     options = {"need_weights": True, "average_attn_weights": False, "training": False}
     forward = F.multi_head_attention_forward
     weights = forward(query, *args, **{**kwargs, **options})[1]
+    if all(x.isfinite().all() for x in (query, *args) if torch.is_tensor(x)):
+        weights = weights.nan_to_num(nan=0.0)  # the softmax over nothing
     return weights if query.ndim == 3 else weights[None]  # (batch, head, query, key)
 
 
