@@ -1,10 +1,14 @@
 import copy
 import threading
+from functools import partial
+from types import SimpleNamespace
 
 import pytest
 import torch
 import torch.nn.functional as F
 import torchvision
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import nn
 from torch.overrides import _get_current_function_mode_stack
 from torch.utils.checkpoint import checkpoint
@@ -15,11 +19,11 @@ from tutorial_lib.attention import (
     attention_weights,
     masked_softmax,
 )
-from tutorial_lib.data.text import BOS, EOS
-from tutorial_lib.decoding import beam_search, greedy
+from tutorial_lib.data.text import BOS, EOS, Vocabulary
+from tutorial_lib.decoding import beam_search, greedy, translate
 from tutorial_lib.masks import causal_mask, length_mask, window_mask
 from tutorial_lib.position import LinearBias, PositionedAttention, RotaryEncoding
-from tutorial_lib.recording import record_attention
+from tutorial_lib.recording import is_recorded, record_attention
 from tutorial_lib.seq2seq import AttentionDecoder, Encoder, Seq2Seq
 
 SOME_EMPTY_ROWS = causal_mask(5) & (torch.arange(5) > 1)
@@ -450,6 +454,48 @@ class TestSomebodysOwnSoftmax:
         assert list(recorded(model, torch.randn(3, 5, 8))) == ["0"]
 
 
+class TestWhatIsNotFinite:
+    @settings(max_examples=60)
+    @given(
+        seed=st.integers(0, 2**32),
+        bad=st.sampled_from([torch.nan, torch.inf, -torch.inf]),
+        place=st.tuples(*(st.integers(0, size - 1) for size in (3, 2, 5, 4))),
+        causal=st.booleans(),
+    )
+    def test_a_map_is_nan_where_the_output_is(self, seed, bad, place, causal):
+        random = torch.Generator().manual_seed(seed)
+        Q, K, V = torch.randn(3, 3, 2, 5, 4, generator=random)
+        K[place] = bad
+        seen = {"attn_mask": torch.rand(3, 2, 5, 5, generator=random) > 0.4}
+        model, seen = Fused(), {"is_causal": True} if causal else seen
+        with record_attention(model) as maps:
+            output = model(Q, K, V, **seen)
+        expected, output = (x.sum(-1) for x in (maps[""] @ V, output))
+        assert expected[output.isnan()].isnan().all()
+        told = ~expected.isnan()
+        torch.testing.assert_close(expected[told], output[told])
+
+    def test_rows_over_nothing_are_0_and_rows_over_nan_stay_nan(self):
+        class Somebodys(nn.Module):
+            def forward(self, scores, V):
+                return F.dropout(torch.softmax(input=scores, dim=-1)) @ V
+
+        scores = torch.tensor([[-torch.inf, -torch.inf], [0, torch.nan], [0, 0]])
+        expected = torch.tensor([[[[0, 0], [torch.nan, torch.nan], [0.5, 0.5]]]])
+        model = Somebodys().eval()
+        with record_attention(model) as maps:
+            model(scores, torch.randn(2, 4))
+        torch.testing.assert_close(maps[""], expected, equal_nan=True)
+
+    @pytest.mark.parametrize("need_weights", [True, False])
+    def test_torchs_own_attention_to_nan_stays_nan(self, need_weights):
+        model, x = nn.MultiheadAttention(8, 2, batch_first=True), torch.randn(2, 5, 8)
+        x[0, 3] = torch.nan
+        with record_attention(model) as maps:
+            model(x, x, x, need_weights=need_weights)
+        assert maps[""].isnan().flatten(1).all(dim=-1).tolist() == [True, False]
+
+
 class TestCalls:
     def test_each_call_of_the_model_starts_afresh(self):
         model, x = TwoLayers(), torch.randn(1, 5, 8)
@@ -577,12 +623,44 @@ class TestDecoding:
                 greedy(translator, source, lengths, max_tokens=6)
         assert maps["decoder.attention"].shape == (2, 1, 1, 5)
 
-    def test_a_beam_search_leaves_one_row_per_beam_of_the_last_step(self, translator):
-        with record_attention(translator) as maps:
-            beam_search(translator, self.SOURCE, self.LENGTHS, width=2, max_tokens=6)
-        weights = maps["decoder.attention"]
-        assert weights.shape == (3 * 2, 1, 1, 5)
-        assert weights[-2:, ..., 1:].eq(0).all()  # a source of one word
+    def test_a_beam_search_is_refused_whatever_of_the_model_is_recorded(
+        self, translator
+    ):
+        inputs = (self.SOURCE, self.LENGTHS)
+        for part in (translator, translator.decoder, nn.Sequential(translator)):
+            with (
+                pytest.raises(ValueError, match="a beam search cannot be recorded"),
+                record_attention(part) as maps,
+            ):
+                beam_search(translator, *inputs, width=2, max_tokens=6)
+            assert maps == {}
+        with record_attention(TwoLayers()):
+            beam_search(translator, *inputs, width=2, max_tokens=6)
+        assert not is_recorded(translator)
+
+    def test_a_beam_of_one_leaves_the_maps_of_greedy(self, translator):
+        decodings = (greedy, partial(beam_search, width=1))
+        found = []
+        for decode in decodings:
+            with record_attention(translator) as maps:
+                decode(translator, self.SOURCE, self.LENGTHS, max_tokens=6)
+            found.append(maps["decoder.attention"])
+        assert found[0].equal(found[1])
+
+    def test_after_translating_in_unequal_batches_the_maps_are_the_last_one_s(
+        self, translator
+    ):
+        words = SimpleNamespace(
+            source_vocabulary=Vocabulary([["a", "b", "c"]]),
+            target_vocabulary=Vocabulary([list("defghijkl")]),
+        )
+        sentences, found = [["a", "b"], ["c"], ["b", "a", "c"]], []
+        for part in (sentences, sentences[2:]):
+            with record_attention(translator) as maps:
+                translate(translator, part, words, size=2, progress=False)
+            found.append(maps)
+        assert list(found[0]) == list(found[1]) == ["decoder.attention"]
+        assert_close(*(maps["decoder.attention"] for maps in found))
 
 
 class TestNothingIsLeft:
@@ -646,6 +724,25 @@ class TestNothingIsLeft:
         for thread in threads:
             thread.join()
         assert found == {size: {"first": size, "second": size} for size in (2, 3)}
+
+    @pytest.mark.filterwarnings("ignore:Dynamo does not know how to trace")
+    @pytest.mark.parametrize("way", ["a copy", "a part's forward", "in the block"])
+    def test_what_was_compiled_unseen_is_refused_when_it_runs(self, way):
+        call, x = (model := TwoLayers()), torch.randn(3, 5, 8)
+        expected = model(x)
+        if way == "a copy":
+            call = torch.compile(model, backend="eager")
+        elif way == "a part's forward":
+            model.first.forward = torch.compile(model.first.forward, backend="eager")
+        message = "something compiled ran while TwoLayers was recorded"
+        with pytest.raises(ValueError, match=message), record_attention(model):
+            if way == "in the block":
+                model.compile(backend="eager")
+            call(x)
+        assert_close(call(x), expected)  # compiled by now
+        if way != "in the block":
+            with pytest.raises(ValueError, match=message), record_attention(model):
+                call(x)
 
     @pytest.mark.filterwarnings("ignore:.*torch.jit")
     @pytest.mark.parametrize("way", ["compile", "in place", "script"])
