@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from tutorial_lib.recording import record_attention
-from tutorial_lib.seq2seq import AttentionDecoder, Decoder, Encoder, Seq2Seq, initialize
+from tutorial_lib.seq2seq import AttentionDecoder, Decoder, Encoder, Seq2Seq
 
 LENGTHS = torch.tensor([5, 1, 3])
 
@@ -153,17 +153,20 @@ def test_recorded_weights_have_a_row_for_each_word_and_none_on_padding(source, t
     assert weights[1, 0, :, 1:].eq(0).all()
 
 
-def test_the_start_of_every_weight_is_explicit(model):
-    for name, parameter in model.named_parameters():
-        with torch.no_grad():
-            parameter.fill_(77)
-        assert parameter.eq(77).all(), name
-    initialize(model)
-    for name, parameter in model.named_parameters():
-        assert parameter.abs().max() < 2, name
-    recurrent = model.decoder.gru.weight_hh_l0[:7]
-    torch.testing.assert_close(recurrent @ recurrent.T, torch.eye(7))
-    assert model.decoder.gru.bias_ih_l0.eq(0).all()
+def test_every_weight_starts_as_its_kind_asks():
+    torch.manual_seed(0)
+    model = Seq2Seq(Encoder(200, 40, 60), AttentionDecoder(300, 40, 80, 120, 70))
+    for name, weight in model.named_parameters():
+        if weight.ndim == 1:
+            assert weight.eq(0).all(), name
+        elif "embedding" in name:
+            assert weight.std().item() == pytest.approx(0.3, rel=0.05), name
+        elif "weight_hh" in name:
+            for gate in weight.split(weight.shape[1]):
+                torch.testing.assert_close(gate @ gate.T, torch.eye(len(gate)))
+        else:  # Glorot and Bengio (2010), equation 16
+            bound = (6 / sum(weight.shape)) ** 0.5
+            assert 0.9 * bound < weight.abs().max() <= bound, name
 
 
 def test_dropout_acts_in_training_only(source, target):

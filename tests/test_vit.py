@@ -29,9 +29,9 @@ def _seed():
     torch.manual_seed(0)
 
 
-def classifier(**options):
+def classifier(*, patch_size=4, **options):
     """Make a small model whose every weight counts, for images of 12 × 12."""
-    model = VisionTransformer(12, 4, 5, 16, 2, 4, 24, channels=2, **options)
+    model = VisionTransformer(12, patch_size, 5, 16, 2, 4, 24, channels=2, **options)
     return uneven(model).eval()
 
 
@@ -101,8 +101,9 @@ def test_a_patch_is_unfolded_row_by_row_and_multiplied():
 
 @either_pool
 @pytest.mark.parametrize("positions", ["learned", "sinusoidal", None])
-def test_the_logits_are_those_computed_patch_by_patch(pool, positions):
-    model = classifier(pool=pool, positions=positions)
+@pytest.mark.parametrize("patch_size", [1, 4, 12])
+def test_the_logits_are_those_computed_patch_by_patch(pool, positions, patch_size):
+    model = classifier(pool=pool, positions=positions, patch_size=patch_size)
     images = torch.rand(3, 2, 12, 12)
     torch.testing.assert_close(model(images), by_hand(model, images))
 
