@@ -223,6 +223,12 @@ def test_line_ends_of_windows_are_no_part_of_a_line(tmp_path):
     assert read_lines(path, "http://there") == LINES
 
 
+@pytest.mark.parametrize("name", ["fra.txt", "fra.gz", "fra.zip"])
+def test_a_byte_order_mark_is_no_part_of_the_first_line(tmp_path, name):
+    path = save(tmp_path / name, b"\xef\xbb\xbf" + TEXT)
+    assert read_lines(path, "http://there", member="fra.txt") == LINES
+
+
 def spoiled(path):
     """Read a spoiled file, and return the one line that says what is wrong."""
     with pytest.raises(DataError) as caught:
@@ -252,6 +258,31 @@ def test_a_flipped_byte_is_noticed(tmp_path):
     path = save(tmp_path / "fra.gz", TEXT * 100)
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 255
+    path.write_bytes(content)
+    spoiled(path)
+
+
+@pytest.mark.parametrize(
+    ("flag", "method", "reason"),
+    [(1, 0, "is encrypted"), (0, 99, "compression method"), (32, 0, "patched data")],
+)
+def test_a_zip_that_cannot_be_unpacked_is_named(tmp_path, flag, method, reason):
+    path = save(tmp_path / "fra.zip", TEXT)
+    content = bytearray(path.read_bytes())
+    # Where the header of a member, and its entry in the directory, have the two.
+    for start, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        place += content.rindex(start)  # the last member is fra.txt
+        content[place : place + 4] = bytes([flag, 0, method, 0])
+    path.write_bytes(content)
+    assert reason in spoiled(path)
+
+
+def test_a_zip_whose_packing_is_damaged_is_named(tmp_path):
+    path = tmp_path / "fra.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("fra.txt", TEXT * 100)
+    content = bytearray(path.read_bytes())
+    content[60:80] = bytes(20)
     path.write_bytes(content)
     spoiled(path)
 
