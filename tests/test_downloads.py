@@ -4,6 +4,8 @@ import gzip
 import hashlib
 import http.server
 import socket
+import subprocess
+import sys
 import threading
 import zipfile
 
@@ -22,6 +24,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         server = self.server
         server.asked += 1
+        server.meeting.wait(300)
         if server.status != 200:
             self.send_error(server.status)
         else:
@@ -38,6 +41,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 def server():
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         server.asked, server.status = 0, 200
+        server.meeting = threading.Barrier(1)  # how many ask before one is answered
         server.content, server.break_after = CONTENT, None
         server.address = f"http://127.0.0.1:{server.server_port}/pairs.bin?raw=1"
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
@@ -103,6 +107,18 @@ def test_a_file_is_fetched_once(server, tmp_path):
     assert fetch(server.address, CHECKSUM, folder=tmp_path / "new") == path
     assert server.asked == 1
     assert names(path.parent) == ["pairs.bin"]
+
+
+def test_two_processes_may_fetch_a_file_at_once(server, tmp_path):
+    server.meeting = threading.Barrier(2)
+    code = "import sys; from tutorial_lib.data.downloads import fetch\n"
+    code += "fetch(*sys.argv[1:3], folder=sys.argv[3])"
+    command = [sys.executable, "-c", code, server.address, CHECKSUM, tmp_path / "new"]
+    processes = [subprocess.Popen(command) for _ in range(2)]
+    assert [process.wait() for process in processes] == [0, 0]
+    assert server.asked == 2
+    assert names(tmp_path / "new") == ["pairs.bin"]
+    assert (tmp_path / "new" / "pairs.bin").read_bytes() == CONTENT
 
 
 def test_the_bar_counts_every_byte(server, tmp_path, bar):

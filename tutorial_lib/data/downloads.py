@@ -2,7 +2,7 @@
 
 Files lie in one cache folder, the environment variable ``TUTORIAL_DATA`` or the
 system's usual place. Pooch fetches them, and gives a file its name there only when its
-checksum is right.
+checksum is right, so that several processes may fetch one file at once.
 
 Tatoeba and Multi30k are English with French. Tatoeba's sentences are CC BY 2.0 FR,
 their authors named line by line in newer files; Multi30k states no licence.
