@@ -1,5 +1,6 @@
 """Which chapters there are, how a notebook is written, and what a run gives back."""
 
+import errno
 import json
 import os
 import signal
@@ -77,11 +78,12 @@ def test_a_file_that_cannot_be_written_whole_stays_as_it_was(tmp_path, monkeypat
     write_whole(path, "before")
 
     def fails(*_):
-        raise OSError("no space left")
+        raise OSError(errno.ENOSPC, "no space left")
 
     monkeypatch.setattr(os, "replace", fails)
-    with pytest.raises(OSError, match="no space left"):
+    with pytest.raises(OSError, match="no space left") as caught:
         write_whole(path, b"after")
+    assert caught.value.filename == f"{path}"
     assert path.read_text() == "before"
     assert os.listdir(tmp_path) == ["table.csv"]
 
