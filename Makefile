@@ -56,7 +56,8 @@ _build/test.inputs: always
 
 # --- Environments -----------------------------------------------------------------
 
-# An environment keeps the Python it was made with until another one is asked for.
+# An environment keeps the Python it was made with until another one is asked for. It
+# holds its own place in its programs, so where it was moved it is made anew.
 # $(call python,ENVIRONMENT)
 python = $(or $(PYTHON),$(wildcard $(1)/bin/python),$(PYTHON_FOR_$(1)),python3)
 
@@ -65,7 +66,7 @@ PYTHON_FOR_$(COLAB) = $(shell for name in python3.13 python3.11; do \
 	if $$name --version > /dev/null 2>&1; then echo $$name; break; fi; done)
 
 # $(call wanted,ENVIRONMENT,REQUIREMENTS FILES)
-wanted = { $(call python,$(1)) --version 2>&1; cat $(2); } | { $(record); }
+wanted = { pwd -P; $(call python,$(1)) --version 2>&1; cat $(2); } | { $(record); }
 
 # $(call require,ENVIRONMENT,NEWEST MINOR VERSION,WHAT NEEDS IT,SPOKEN RANGE)
 require = $(call python,$(1)) -c 'import sys; version = sys.version_info[:2]; \
@@ -74,7 +75,8 @@ require = $(call python,$(1)) -c 'import sys; version = sys.version_info[:2]; \
 	name another one, for example PYTHON=python3.12" % version)'
 
 # $(call create,ENVIRONMENT)
-create = test "$$($(1)/bin/python --version 2>&1)" = \
+create = test "$$(cat $(1)/installed 2> /dev/null)" = "$$(pwd -P)" && \
+	test "$$($(1)/bin/python --version 2>&1)" = \
 	"$$($(call python,$(1)) --version 2>&1)" \
 	|| $(call python,$(1)) -m venv --clear $(1)
 
@@ -98,7 +100,7 @@ $(BOOK)/installed: _build/venv-book.wanted
 	@echo "Installing what builds the book into $(BOOK)"
 	@$(call create,$(BOOK))
 	@$(call install,$(BOOK),-r book/requirements.txt)
-	@touch $@
+	@pwd -P > $@
 
 # Wheels from another index bring (or leave out) their own CUDA packages.
 # $(call pinned,ENVIRONMENT,REQUIREMENTS FILE)
@@ -115,7 +117,7 @@ $(FULL)/installed: _build/venv.wanted
 	@echo "Installing everything into $(FULL) (torch is large: minutes the first time)"
 	@$(call create,$(FULL))
 	@$(call pinned,$(FULL),requirements.txt)
-	@touch $@
+	@pwd -P > $@
 
 # Nothing may stay from before: what is here now is what counts as preinstalled.
 $(COLAB)/installed: $(FULL)/installed _build/venv-colab.wanted

@@ -170,9 +170,7 @@ def test_a_cell_that_is_not_python_is_named_and_nothing_is_written(root):
     first = add(root, cell("twice", "def twice(x):\n    return x + x"))
     add(root, cell("broken", "def twice(x:\n    pass"), name="02_second.ipynb")
     before = first.read_bytes()
-    with pytest.raises(
-        ValueError, match=r"02_second\.ipynb, cell broken is not"
-    ):
+    with pytest.raises(ValueError, match=r"02_second\.ipynb, cell broken is not"):
         sync(root)
     assert first.read_bytes() == before
 
