@@ -112,11 +112,16 @@ else
 pinned = $(call install,$(1),-r $(2))
 endif
 
+# Where that takes long, matplotlib says so: here, and not in a chapter that is tested.
+FONTS = import os; from tutorial_lib.tools.notebooks import ENVIRONMENT; \
+	os.environ.update(ENVIRONMENT); import matplotlib.font_manager
+
 $(FULL)/installed: _build/venv.wanted
 	@$(call require,$(FULL),13,The full environment,3.10 to 3.13)
 	@echo "Installing everything into $(FULL) (torch is large: minutes the first time)"
 	@$(call create,$(FULL))
 	@$(call pinned,$(FULL),requirements.txt)
+	@$(FULL)/bin/python -c '$(FONTS)'
 	@pwd -P > $@
 
 # Nothing may stay from before: what is here now is what counts as preinstalled.

@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import signal
+import sys
 import threading
 
 import pytest
@@ -96,6 +97,15 @@ def test_a_run_gives_the_notebook_back_and_leaves_the_given_one(tmp_path):
     assert first["outputs"][0]["data"]["text/plain"] == [repr(str(tmp_path))]
     assert "".join(second["outputs"][0]["text"]) == "2\n"
     assert given == notebook("import os\nos.getcwd()", "print(2)")
+
+
+def test_a_kernel_has_fonts_and_settings_of_its_own_environment(tmp_path):
+    source = "import matplotlib as m\nprint(m.get_cachedir(), m.get_configdir())"
+    ran, failure = run(notebook(source), tmp_path)
+    assert failure is None
+    [output] = code_cells(ran)[0]["outputs"]
+    place = os.path.join(sys.prefix, "var", "cache", "matplotlib")
+    assert "".join(output["text"]) == f"{place} {place}\n"
 
 
 def test_a_failure_names_the_cell_and_keeps_what_was_shown_before(tmp_path):

@@ -10,6 +10,7 @@ import asyncio
 import json
 import os
 import platform
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -29,6 +30,10 @@ if platform.machine() in ("AMD64", "x86_64"):
         "MKL_CBWR": "COMPATIBLE",
         "ONEDNN_MAX_CPU_ISA": "AVX2",
     }
+# Where matplotlib keeps its settings and what fonts there are: else environments share
+# that, and one warns in each chapter of fonts that have gone with another.
+if os.access(sys.prefix, os.W_OK):
+    ENVIRONMENT["MPLCONFIGDIR"] = f"{Path(sys.prefix, 'var', 'cache', 'matplotlib')}"
 
 
 def chapters(root, wanted=()):
