@@ -9,6 +9,7 @@ INSTALLER = uv
 PORT = 8000
 
 .DEFAULT_GOAL = help
+.DELETE_ON_ERROR:
 .NOTPARALLEL:
 .SUFFIXES:
 .PHONY: always book clean colab-test everything help lint notebooks pdf requirements \
@@ -149,6 +150,8 @@ _build/book.built: $(BOOK)/installed _build/book.frame _build/book.pages
 	@touch $@
 
 serve: book
+	@$(BOOK)/bin/python -c 'import socket; socket.create_server(("127.0.0.1", $(PORT)))' \
+	2> /dev/null || { echo "Port $(PORT) cannot be had: try PORT=8080, say"; exit 1; }
 	@echo "Showing the book at http://127.0.0.1:$(PORT) until Ctrl-C"
 	@$(BOOK)/bin/python -m http.server $(PORT) --bind 127.0.0.1 --directory _build/html
 
@@ -186,7 +189,7 @@ _build/slides/%.html: $(BOOK)/installed _build/slides/%.inputs
 
 notebooks: $(FULL)/installed
 	@$(FULL)/bin/python -m tutorial_lib sync
-	@$(FULL)/bin/python -m tutorial_lib execute $(CH)
+	@$(FULL)/bin/python -m tutorial_lib execute -- "$(CH)"
 
 test: $(FULL)/installed _build/test.inputs
 	@if test -z "$(FORCE)" && cmp -s _build/test.inputs _build/test.passed; then \
@@ -219,7 +222,7 @@ everything: $(FULL)/installed _build/test.inputs
 
 # No part of `make test`: it installs from package indexes, for every chapter anew.
 colab-test: $(COLAB)/installed
-	@PYTHONPATH=tests $(FULL)/bin/python -m colab $(COLAB)/bin/python $(CH)
+	@PYTHONPATH=tests $(FULL)/bin/python -m colab $(COLAB)/bin/python "$(CH)"
 
 # --- Upkeep -----------------------------------------------------------------------
 

@@ -1,7 +1,8 @@
-"""What make does with an environment, in a small clone of its own."""
+"""What make does with environments and halves of files, in a small clone."""
 
 import os
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -13,11 +14,11 @@ BOOK = Path(".venv-book")
 pytestmark = pytest.mark.skipif(not shutil.which("make"), reason="needs make")
 
 
-def install(clone):
-    """Make the book's environment; return the exit status and what was said."""
+def make(clone, *words):
+    """Run make; return the exit status and what was said."""
     outer = {name for name in os.environ if name.startswith(("MAKE", "MFLAGS"))}
     ran = subprocess.run(
-        ["make", f"{BOOK / 'installed'}", "INSTALLER=pip"],
+        ["make", "INSTALLER=pip", *words],
         cwd=clone,
         env={name: os.environ[name] for name in os.environ.keys() - outer},
         stdout=subprocess.PIPE,
@@ -25,6 +26,10 @@ def install(clone):
         text=True,
     )
     return ran.returncode, ran.stdout
+
+
+def install(clone):
+    return make(clone, f"{BOOK / 'installed'}")
 
 
 @pytest.fixture
@@ -54,3 +59,25 @@ def test_an_environment_that_stayed_is_kept(clone):
     _, said = install(clone)
     assert (clone / BOOK / "mine").exists()
     assert "No module named pip" in said  # so that it was kept, and nothing else
+
+
+def test_half_a_file_is_not_left_to_pass_for_a_whole_one(clone):
+    (clone / "notebooks").mkdir()
+    (clone / "notebooks" / "01_sums.ipynb").touch()
+    python = clone / BOOK / "bin" / "python"
+    python.unlink()
+    python.write_text('#!/bin/sh\nmkdir -p _build/slides && echo half > "$3"; exit 1\n')
+    python.chmod(0o755)
+    deck = "_build/slides/01_sums.html"
+    status, said = make(clone, "-o", f"{BOOK / 'installed'}", deck)
+    assert status != 0 and "Making the slides of 01_sums" in said
+    assert not (clone / deck).exists()
+
+
+def test_a_port_that_is_taken_is_named(clone):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        status, said = make(clone, "-o", "_build/book.built", "serve", f"PORT={port}")
+    assert status != 0
+    assert f"Port {port} cannot be had: try PORT=8080, say" in said
+    assert "Traceback" not in said
