@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tutorial_lib.__main__ import main
+from tutorial_lib.tools.classroom.submission import read_cells
 from tutorial_lib.tools.notebooks import write_notebook
 
 BOOK = Path(__file__).parents[1]
@@ -144,6 +145,11 @@ def test_a_byte_order_mark_is_no_part_of_a_file(name):
     for path in (CHAPTER, Path("_config.yml")):
         path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
     assert main(WRITING[name][0]) == 0
+
+
+def test_what_is_handed_in_may_begin_with_a_byte_order_mark():
+    CHAPTER.write_bytes(b"\xef\xbb\xbf" + CHAPTER.read_bytes())
+    assert [cell.source for cell in read_cells(CHAPTER)] == ["1 + 1"]
 
 
 def test_a_book_without_a_title_is_named_before_anything_runs(capsys):
