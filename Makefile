@@ -9,6 +9,7 @@ INSTALLER = uv
 PORT = 8000
 
 .DEFAULT_GOAL = help
+.DELETE_ON_ERROR:
 .NOTPARALLEL:
 .SUFFIXES:
 .PHONY: always book clean colab-test everything help lint notebooks pdf requirements \
@@ -56,7 +57,8 @@ _build/test.inputs: always
 
 # --- Environments -----------------------------------------------------------------
 
-# An environment keeps the Python it was made with until another one is asked for.
+# An environment keeps the Python it was made with until another one is asked for. It
+# holds its own place in its programs, so where it was moved it is made anew.
 # $(call python,ENVIRONMENT)
 python = $(or $(PYTHON),$(wildcard $(1)/bin/python),$(PYTHON_FOR_$(1)),python3)
 
@@ -65,7 +67,7 @@ PYTHON_FOR_$(COLAB) = $(shell for name in python3.13 python3.11; do \
 	if $$name --version > /dev/null 2>&1; then echo $$name; break; fi; done)
 
 # $(call wanted,ENVIRONMENT,REQUIREMENTS FILES)
-wanted = { $(call python,$(1)) --version 2>&1; cat $(2); } | { $(record); }
+wanted = { pwd -P; $(call python,$(1)) --version 2>&1; cat $(2); } | { $(record); }
 
 # $(call require,ENVIRONMENT,NEWEST MINOR VERSION,WHAT NEEDS IT,SPOKEN RANGE)
 require = $(call python,$(1)) -c 'import sys; version = sys.version_info[:2]; \
@@ -74,7 +76,8 @@ require = $(call python,$(1)) -c 'import sys; version = sys.version_info[:2]; \
 	name another one, for example PYTHON=python3.12" % version)'
 
 # $(call create,ENVIRONMENT)
-create = test "$$($(1)/bin/python --version 2>&1)" = \
+create = test "$$(cat $(1)/installed 2> /dev/null)" = "$$(pwd -P)" && \
+	test "$$($(1)/bin/python --version 2>&1)" = \
 	"$$($(call python,$(1)) --version 2>&1)" \
 	|| $(call python,$(1)) -m venv --clear $(1)
 
@@ -98,7 +101,7 @@ $(BOOK)/installed: _build/venv-book.wanted
 	@echo "Installing what builds the book into $(BOOK)"
 	@$(call create,$(BOOK))
 	@$(call install,$(BOOK),-r book/requirements.txt)
-	@touch $@
+	@pwd -P > $@
 
 # Wheels from another index bring (or leave out) their own CUDA packages.
 # $(call pinned,ENVIRONMENT,REQUIREMENTS FILE)
@@ -110,12 +113,17 @@ else
 pinned = $(call install,$(1),-r $(2))
 endif
 
+# Where that takes long, matplotlib says so: here, and not in a chapter that is tested.
+FONTS = import os; from tutorial_lib.tools.notebooks import ENVIRONMENT; \
+	os.environ.update(ENVIRONMENT); import matplotlib.font_manager
+
 $(FULL)/installed: _build/venv.wanted
 	@$(call require,$(FULL),13,The full environment,3.10 to 3.13)
 	@echo "Installing everything into $(FULL) (torch is large: minutes the first time)"
 	@$(call create,$(FULL))
 	@$(call pinned,$(FULL),requirements.txt)
-	@touch $@
+	@$(FULL)/bin/python -c '$(FONTS)'
+	@pwd -P > $@
 
 # Nothing may stay from before: what is here now is what counts as preinstalled.
 $(COLAB)/installed: $(FULL)/installed _build/venv-colab.wanted
@@ -142,6 +150,8 @@ _build/book.built: $(BOOK)/installed _build/book.frame _build/book.pages
 	@touch $@
 
 serve: book
+	@$(BOOK)/bin/python -c 'import socket; socket.create_server(("127.0.0.1", $(PORT)))' \
+	2> /dev/null || { echo "Port $(PORT) cannot be had: try PORT=8080, say"; exit 1; }
 	@echo "Showing the book at http://127.0.0.1:$(PORT) until Ctrl-C"
 	@$(BOOK)/bin/python -m http.server $(PORT) --bind 127.0.0.1 --directory _build/html
 
@@ -179,7 +189,7 @@ _build/slides/%.html: $(BOOK)/installed _build/slides/%.inputs
 
 notebooks: $(FULL)/installed
 	@$(FULL)/bin/python -m tutorial_lib sync
-	@$(FULL)/bin/python -m tutorial_lib execute $(CH)
+	@$(FULL)/bin/python -m tutorial_lib execute -- "$(CH)"
 
 test: $(FULL)/installed _build/test.inputs
 	@if test -z "$(FORCE)" && cmp -s _build/test.inputs _build/test.passed; then \
@@ -212,7 +222,7 @@ everything: $(FULL)/installed _build/test.inputs
 
 # No part of `make test`: it installs from package indexes, for every chapter anew.
 colab-test: $(COLAB)/installed
-	@PYTHONPATH=tests $(FULL)/bin/python -m colab $(COLAB)/bin/python $(CH)
+	@PYTHONPATH=tests $(FULL)/bin/python -m colab $(COLAB)/bin/python "$(CH)"
 
 # --- Upkeep -----------------------------------------------------------------------
 

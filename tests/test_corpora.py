@@ -227,9 +227,30 @@ def test_what_does_not_fit_is_refused_by_name(tatoeba):
     with pytest.raises(ValueError, match=r"tatoeba is what it is: leave out longer="):
         load_translation("tatoeba", folder=tatoeba, longer=(3,))
     with pytest.raises(ValueError, match="no pair left to train on"):
-        load_translation("tatoeba", folder=tatoeba, held_out=5, train=0)
+        load_translation("grammar", train=9, max_words=1)
     with pytest.raises(ValueError, match='"train", "valid" or "test", got \'val\''):
         load_translation("grammar", train=20).batches("val", size=4)
+
+
+@pytest.mark.parametrize("count", [-5, 0, 2.5])
+@pytest.mark.parametrize("name", ["train", "held_out", "min_count", "max_words"])
+def test_what_is_no_number_of_things_is_refused(tatoeba, name, count):
+    message = f"{name} must be a positive whole number, got {count}"
+    for options in ({"name": "grammar"}, {"name": "tatoeba", "folder": tatoeba}):
+        with pytest.raises(ValueError, match=message):
+            load_translation(**options, **{name: count})
+
+
+def test_what_is_no_number_of_lines_is_refused(tatoeba):
+    for first in (-1, 0, 2.5):
+        with pytest.raises(ValueError, match="first must be a positive whole number"):
+            load_translation("tatoeba", folder=tatoeba, first=first)
+
+
+@pytest.mark.parametrize("longer", [3, (2,), (-3,), (3, 3.5), (7,), "3"])
+def test_what_is_no_number_of_clauses_is_refused(longer):
+    with pytest.raises(ValueError, match="longer must list numbers from 3 to 6, got"):
+        load_translation("grammar", train=10, held_out=10, longer=longer)
 
 
 @pytest.mark.parametrize("part", PARTS)

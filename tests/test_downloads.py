@@ -4,6 +4,8 @@ import gzip
 import hashlib
 import http.server
 import socket
+import subprocess
+import sys
 import threading
 import zipfile
 
@@ -22,6 +24,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         server = self.server
         server.asked += 1
+        server.meeting.wait(300)
         if server.status != 200:
             self.send_error(server.status)
         else:
@@ -38,6 +41,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 def server():
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         server.asked, server.status = 0, 200
+        server.meeting = threading.Barrier(1)  # how many ask before one is answered
         server.content, server.break_after = CONTENT, None
         server.address = f"http://127.0.0.1:{server.server_port}/pairs.bin?raw=1"
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
@@ -103,6 +107,18 @@ def test_a_file_is_fetched_once(server, tmp_path):
     assert fetch(server.address, CHECKSUM, folder=tmp_path / "new") == path
     assert server.asked == 1
     assert names(path.parent) == ["pairs.bin"]
+
+
+def test_two_processes_may_fetch_a_file_at_once(server, tmp_path):
+    server.meeting = threading.Barrier(2)
+    code = "import sys; from tutorial_lib.data.downloads import fetch\n"
+    code += "fetch(*sys.argv[1:3], folder=sys.argv[3])"
+    command = [sys.executable, "-c", code, server.address, CHECKSUM, tmp_path / "new"]
+    processes = [subprocess.Popen(command) for _ in range(2)]
+    assert [process.wait() for process in processes] == [0, 0]
+    assert server.asked == 2
+    assert names(tmp_path / "new") == ["pairs.bin"]
+    assert (tmp_path / "new" / "pairs.bin").read_bytes() == CONTENT
 
 
 def test_the_bar_counts_every_byte(server, tmp_path, bar):
@@ -223,6 +239,12 @@ def test_line_ends_of_windows_are_no_part_of_a_line(tmp_path):
     assert read_lines(path, "http://there") == LINES
 
 
+@pytest.mark.parametrize("name", ["fra.txt", "fra.gz", "fra.zip"])
+def test_a_byte_order_mark_is_no_part_of_the_first_line(tmp_path, name):
+    path = save(tmp_path / name, b"\xef\xbb\xbf" + TEXT)
+    assert read_lines(path, "http://there", member="fra.txt") == LINES
+
+
 def spoiled(path):
     """Read a spoiled file, and return the one line that says what is wrong."""
     with pytest.raises(DataError) as caught:
@@ -252,6 +274,31 @@ def test_a_flipped_byte_is_noticed(tmp_path):
     path = save(tmp_path / "fra.gz", TEXT * 100)
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 255
+    path.write_bytes(content)
+    spoiled(path)
+
+
+@pytest.mark.parametrize(
+    ("flag", "method", "reason"),
+    [(1, 0, "is encrypted"), (0, 99, "compression method"), (32, 0, "patched data")],
+)
+def test_a_zip_that_cannot_be_unpacked_is_named(tmp_path, flag, method, reason):
+    path = save(tmp_path / "fra.zip", TEXT)
+    content = bytearray(path.read_bytes())
+    # Where the header of a member, and its entry in the directory, have the two.
+    for start, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        place += content.rindex(start)  # the last member is fra.txt
+        content[place : place + 4] = bytes([flag, 0, method, 0])
+    path.write_bytes(content)
+    assert reason in spoiled(path)
+
+
+def test_a_zip_whose_packing_is_damaged_is_named(tmp_path):
+    path = tmp_path / "fra.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("fra.txt", TEXT * 100)
+    content = bytearray(path.read_bytes())
+    content[60:80] = bytes(20)
     path.write_bytes(content)
     spoiled(path)
 

@@ -13,7 +13,12 @@ from tutorial_lib.exercises import solution
 from tutorial_lib.tools.classroom.exports import export
 from tutorial_lib.tools.classroom.sheets import Sheet, sheets
 from tutorial_lib.tools.classroom.statements import statements
-from tutorial_lib.tools.notebooks import source_of, tags_of
+from tutorial_lib.tools.notebooks import (
+    read_notebook,
+    source_of,
+    tags_of,
+    write_notebook,
+)
 
 ROOT = Path(__file__).parents[1]
 CHAPTERS = [chapter for chapter in chapters() if chapter.notebook_path()]
@@ -149,10 +154,28 @@ def test_a_file_that_is_there_already_is_not_lost_and_nothing_is_written(book):
         export(book, "student", book / "notebooks")
 
 
-def test_a_folder_that_cannot_be_made_is_named(book):
-    (book / "out").write_text("a file")
-    with pytest.raises(ValueError, match=r"out.*cannot be written \("):
-        export(book, "student", book / "out")
+@pytest.mark.parametrize(
+    ("tag", "source", "message"),
+    [
+        ("check", "", r"ipynb, cell \S+ must check the exercise of a stub above"),
+        ("check", "check()", "must check the exercise of a stub"),
+        ("check", "check(x", "must check the exercise of a stub"),
+        ("check", "check(x, '99.9')", "must check the exercise of a stub"),
+        ("exercise", None, "must check the exercise of a stub"),
+        ("exercise", "1", "stub of Exercise 99.1 · .* must define or assign my_spread"),
+        ("exercise", "my_spread = (", "must define or assign my_spread"),
+    ],
+)
+def test_a_chapter_without_its_stub_or_check_is_named(book, tag, source, message):
+    path = book / "notebooks" / NAME
+    notebook = read_notebook(path)
+    for cell in notebook["cells"]:
+        if tag in tags_of(cell):
+            cell |= {"metadata": {}} if source is None else {"source": source}
+    write_notebook(path, notebook)
+    with pytest.raises(ValueError, match=message):
+        export(book, "otter", book / "out")
+    assert not (book / "out").exists()
 
 
 def test_a_chapter_that_does_not_exist_is_named(book):

@@ -381,3 +381,10 @@ def test_an_option_left_open_has_its_default():
     assert drawing == ("png", 300, "light")
     with pytest.raises(ValueError, match="give 10 to 2400"):
         drawing_for(**{**ASKED, "dpi": 3}, from_outputs=False)
+
+
+def test_no_dots_per_inch_are_not_taken_for_any():
+    with pytest.raises(ValueError, match="--dpi 0 makes no picture"):
+        drawing_for(**{**ASKED, "dpi": 0}, from_outputs=False)
+    with pytest.raises(ValueError, match="leave it out to have them drawn with --dpi"):
+        drawing_for(**{**ASKED, "dpi": 0}, from_outputs=True)

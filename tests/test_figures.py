@@ -26,6 +26,7 @@ from tutorial_lib.figures.figure import HERE, shipped
 from tutorial_lib.figures.inputs import DEFLATE_ABOVE, pack
 from tutorial_lib.figures.positions import turn
 from tutorial_lib.plotting.colors import DARK, LIGHT
+from tutorial_lib.tools.figure_files.drawing import draw_live
 
 # Readable sources without comments: a chapter carries one or two such figures, and
 # still a notebook stays within its 700 kB.
@@ -182,6 +183,17 @@ def test_hostile_tokens_and_labels_end_no_script_and_open_no_tag():
     ):
         assert figure.html.count("<script") == figure.html.count("</script") == 1
         assert "<!--" not in figure.html and figure.html.count("<img") == 1
+
+
+@pytest.mark.parametrize("word", ["$$", r"$\x$"])
+def test_a_picture_takes_no_label_for_mathematics(word):
+    framed = {"outline": {(0, 0)}, "outline_label": word, "title": word}
+    for figure in (
+        show_attention([[1.0]], [word], names=(word, word), **framed),
+        show_softmax([1.0, 2.0], labels=[word, "b"], title=word),
+    ):
+        assert figure.png  # and nothing is said of wrong mathematics
+        assert draw_live(figure, 50, "light")
 
 
 @every_figure

@@ -1,6 +1,7 @@
 """The grammar's French, checked by rules that share the lexicon with it and no code."""
 
 import os
+import random
 import re
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from tutorial_lib.data.grammar import (
     translate,
 )
 from tutorial_lib.data.lexicon import ADJECTIVES, NOUNS, VERBS
-from tutorial_lib.data.stories import split
+from tutorial_lib.data.stories import LONGER, make_story, split
 
 BY_WORD = {word: noun for noun in NOUNS.values() for word in noun.english if word}
 VERB_OF = {word: verb for verb in VERBS.values() for word in verb.english}
@@ -435,6 +436,12 @@ def test_more_than_four_million_sentences_have_one_clause():
 def test_sources_are_distinct_and_clauses_take_turns(pairs):
     assert len({pair.source for pair in pairs}) == 10_000
     assert [pair.clauses for pair in pairs] == [1, 2] * 3_333 + [1] + [3] * 3_333
+
+
+def test_a_story_that_nothing_can_follow_is_begun_anew():
+    for clauses in LONGER:
+        for seed in range(100):  # by then some sentence of four would have no end
+            assert len(make_story(random.Random(seed), clauses)) == clauses
 
 
 def test_the_parts_of_a_split_share_no_source(parts):

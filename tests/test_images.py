@@ -250,8 +250,23 @@ def test_scenes_for_which_there_is_no_room_or_nothing_to_cut_are_refused():
         make_scenes(*solid(), 1, size=6)
     with pytest.raises(ValueError, match="none bright enough"):
         make_scenes(*solid(1), 1)
-    with pytest.raises(ValueError, match="count must be a positive whole number"):
-        make_scenes(*solid(), 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"count": 0}, "count must be a positive whole number, got 0"),
+        ({"count": 1.5}, "count must be a positive whole number, got 1.5"),
+        ({"size": -32}, "size must be a positive whole number, got -32"),
+        ({"step": 0}, "step must be a positive whole number, got 0"),
+        ({"fragments": -1}, "fragments must be a whole number, 0 or more, got -1"),
+        ({"noise": -0.1}, "noise must be a number, 0 or more, got -0.1"),
+        ({"noise": float("nan")}, "noise must be .* got nan"),
+    ],
+)
+def test_scenes_that_cannot_be_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        make_scenes(*solid(), **{"count": 1} | options)
 
 
 def test_batches_hold_every_image_once_with_its_label(digits):
@@ -403,6 +418,23 @@ def test_a_file_that_is_not_what_it_should_be_is_spoken_of(copy, content):
     message = refused(folder=copy)
     assert message.startswith(f"{copy / FILES[0]} cannot be read: ")
     assert message.endswith("save it there")
+
+
+def test_one_image_is_not_taken_for_a_file_of_them(copy):
+    images, labels = clothes(1)
+    (copy / FILES[0]).write_bytes(gzip.compress(idx(images[0])))
+    (copy / FILES[1]).write_bytes(gzip.compress(idx(labels.squeeze())))
+    assert "cannot be read: " in refused(folder=copy)
+
+
+def test_a_label_of_no_class_is_spoken_of(copy):
+    _, labels = clothes(20)
+    labels[7] = 255
+    path = copy / FILES[3]
+    path.write_bytes(gzip.compress(idx(labels)))
+    assert refused(folder=copy).startswith(
+        f"{path} cannot be read: of 10 classes, 0 to 9, none has the label 255."
+    )
 
 
 @pytest.fixture

@@ -1,3 +1,4 @@
+import io
 import itertools
 
 import numpy as np
@@ -9,6 +10,7 @@ from tutorial_lib.plotting import (
     show_bars,
     show_curves,
     show_heatmaps,
+    show_images,
     show_lookup,
     show_losses,
     show_unrolled,
@@ -181,6 +183,61 @@ def test_a_lookup_shows_every_key_value_and_weight():
     )
     texts = {text.get_text() for text in fig.axes[0].texts}
     assert {"q", "a", "b", "x", "y", "o", "0.10", "0.90"} <= texts
+
+
+ODD = ["$$", r"$\x$", "$5 and $6"]
+WITH_ODD_LABELS = {
+    "bars": lambda: show_bars({"$$": torch.ones(3)}, ODD, xlabel=ODD[1], ylabel="$$"),
+    "curves": lambda: show_curves(
+        [1, 2],
+        {"$$": {word: [0.1, 1000] for word in ODD}, "linear": {"x": [1, 2]}},
+        marks={ODD[1]: 1},
+        points=([1], [1]),
+        points_label="$$",
+        xlabel=ODD[2],
+        ylabel="$$",
+        yscale="log",
+    ),
+    "heatmaps": lambda: show_heatmaps(
+        torch.eye(3)[None],
+        query_labels=ODD,
+        key_labels=ODD,
+        titles=ODD[:1],
+        outline={(0, 1)},
+        outline_label="$$",
+        xlabel="$$",
+        ylabel=ODD[2],
+    ),
+    "images": lambda: show_images(torch.ones(3, 2, 2), titles=ODD),
+    "lookup": lambda: show_lookup(
+        torch.ones(3) / 3, query="$$", keys=ODD, values=ODD, output=ODD[2]
+    ),
+    "unrolled": lambda: show_unrolled(ODD, ODD),
+}
+
+
+@pytest.mark.parametrize("name", WITH_ODD_LABELS)
+def test_a_label_with_dollars_is_shown_as_it_is_written(name):
+    from matplotlib.text import Text
+
+    fig = WITH_ODD_LABELS[name]()
+    fig.savefig(io.BytesIO())  # which makes the ticks, too
+    texts = [text for text in fig.findobj(Text) if "$" in text.get_text()]
+    odd = [text for text in texts if text.get_text() in ODD]
+    assert {text.get_text() for text in odd} == {*ODD}
+    assert not any(text.get_parse_math() for text in odd)
+    assert all(text.get_parse_math() for text in texts if text not in odd)
+
+
+def test_the_powers_of_a_logarithmic_scale_are_mathematics():
+    history = History()
+    for loss in (1e-5, 1000.0):
+        history.append(1, loss, 0.1, 1.0)
+    fig = show_losses(history)
+    fig.savefig(io.BytesIO())
+    ticks = fig.axes[0].get_yticklabels()
+    assert r"$\mathdefault{10^{2}}$" in [tick.get_text() for tick in ticks]
+    assert all(tick.get_parse_math() for tick in ticks)
 
 
 def test_figures_are_closed_so_that_a_notebook_shows_them_once():

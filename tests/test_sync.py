@@ -166,9 +166,18 @@ def test_an_exercise_keeps_the_blank_that_the_reader_fills(root):
     assert sources(path)["stub"] == "def twice(x):\n    return ..."
 
 
-def test_a_cell_that_is_not_python_is_named(root):
-    add(root, cell("broken", "def twice(x:\n    pass"))
-    with pytest.raises(ValueError, match="cell broken is not Python"):
+def test_a_cell_that_is_not_python_is_named_and_nothing_is_written(root):
+    first = add(root, cell("twice", "def twice(x):\n    return x + x"))
+    add(root, cell("broken", "def twice(x:\n    pass"), name="02_second.ipynb")
+    before = first.read_bytes()
+    with pytest.raises(ValueError, match=r"02_second\.ipynb, cell broken is not"):
+        sync(root)
+    assert first.read_bytes() == before
+
+
+def test_a_module_that_is_not_python_is_named(root):
+    (root / "tutorial_lib" / "broken.py").write_text("def twice(x:\n")
+    with pytest.raises(ValueError, match=r"broken.py is not Python .* line 1\)"):
         sync(root)
 
 
@@ -199,8 +208,23 @@ def test_an_address_is_written_once_without_slash_or_ending(root, given):
     assert (root / "_config.yml").read_text().count(FORK) == 1
 
 
+@pytest.mark.parametrize("owner", ["", ".", "..", "-you", "y.ou", "yöu", "you/.."])
+def test_what_is_no_github_owner_is_refused(root, owner):
+    with pytest.raises(ValueError, match="not the address of a GitHub repository"):
+        write_address(root, f"https://github.com/{owner}/fork")
+
+
 @pytest.mark.parametrize(
-    "wrong", ["you/fork", "http://github.com/you/fork", "https://github.com/you", 'a"b']
+    "name",
+    ["", ".", "..", ".git", "fork.git.git", "fork/", "a b", 'a"b', "a\nb", "a?b", "ä"],
+)
+def test_what_is_no_github_name_is_refused(root, name):
+    with pytest.raises(ValueError, match="not the address of a GitHub repository"):
+        write_address(root, f"https://github.com/you/{name}/")
+
+
+@pytest.mark.parametrize(
+    "wrong", ["you/fork", "http://github.com/you/fork", "https://github.com/you", "/"]
 )
 def test_what_is_no_github_repository_is_refused(root, wrong):
     with pytest.raises(ValueError, match=r"give one like https://github.com/you/fork"):

@@ -303,7 +303,15 @@ def test_a_target_sentence_that_fits_no_batch_is_refused():
         Batches(PAIRS, SOURCE, TARGET, tokens=3)
 
 
-@pytest.mark.parametrize("options", [{}, {"size": 2, "tokens": 9}, {"size": 0}])
+@pytest.mark.parametrize("size", [0, -2, 2.5])
+@pytest.mark.parametrize("name", ["size", "tokens"])
+def test_a_size_that_is_none_is_refused(name, size):
+    message = f"{name} must be a positive whole number, got {size}"
+    with pytest.raises(ValueError, match=message):
+        Batches(PAIRS, SOURCE, TARGET, **{name: size})
+
+
+@pytest.mark.parametrize("options", [{}, {"size": 2, "tokens": 9}])
 def test_exactly_one_size_is_to_be_given(options):
     with pytest.raises(ValueError, match=r"one of size= .* and tokens="):
         Batches(PAIRS, SOURCE, TARGET, **options)

@@ -1,8 +1,10 @@
 """Which chapters there are, how a notebook is written, and what a run gives back."""
 
+import errno
 import json
 import os
 import signal
+import sys
 import threading
 
 import pytest
@@ -77,11 +79,12 @@ def test_a_file_that_cannot_be_written_whole_stays_as_it_was(tmp_path, monkeypat
     write_whole(path, "before")
 
     def fails(*_):
-        raise OSError("no space left")
+        raise OSError(errno.ENOSPC, "no space left")
 
     monkeypatch.setattr(os, "replace", fails)
-    with pytest.raises(OSError, match="no space left"):
+    with pytest.raises(OSError, match="no space left") as caught:
         write_whole(path, b"after")
+    assert caught.value.filename == f"{path}"
     assert path.read_text() == "before"
     assert os.listdir(tmp_path) == ["table.csv"]
 
@@ -94,6 +97,15 @@ def test_a_run_gives_the_notebook_back_and_leaves_the_given_one(tmp_path):
     assert first["outputs"][0]["data"]["text/plain"] == [repr(str(tmp_path))]
     assert "".join(second["outputs"][0]["text"]) == "2\n"
     assert given == notebook("import os\nos.getcwd()", "print(2)")
+
+
+def test_a_kernel_has_fonts_and_settings_of_its_own_environment(tmp_path):
+    source = "import matplotlib as m\nprint(m.get_cachedir(), m.get_configdir())"
+    ran, failure = run(notebook(source), tmp_path)
+    assert failure is None
+    [output] = code_cells(ran)[0]["outputs"]
+    place = os.path.join(sys.prefix, "var", "cache", "matplotlib")
+    assert "".join(output["text"]) == f"{place} {place}\n"
 
 
 def test_a_failure_names_the_cell_and_keeps_what_was_shown_before(tmp_path):

@@ -250,7 +250,12 @@ class TestWhatDoesNotFit:
             ({"steps": 0}, "positive whole number"),
             ({"epochs": 1.5}, "positive whole number"),
             ({"steps": 1, "clip": -1.0}, "clip must be a positive number or None.*-1"),
+            ({"steps": -1}, "positive whole number"),
+            ({"epochs": math.nan}, "positive whole number"),
+            ({"steps": math.inf}, "positive whole number"),
             ({"steps": 1, "clip": 0}, "clip must be a positive number or None.* 0"),
+            ({"steps": 1, "clip": -math.inf}, "clip must be .* got -inf"),
+            ({"steps": 1, "clip": math.nan}, "clip must be .* got nan"),
         ],
     )
     def test_limits_are_refused_with_what_was_given(self, limits, message):
@@ -380,5 +385,12 @@ class TestSchedule:
 
     def test_there_may_be_no_warmup_but_not_only_warmup(self):
         assert warmup_cosine(0, 10)(0) == 1
-        with pytest.raises(ValueError, match="less than steps, got 10 and 10"):
+        with pytest.raises(ValueError, match="less than the second, got 10 and 10"):
             warmup_cosine(10, 10)
+
+    @pytest.mark.parametrize(
+        "numbers", [(-1, 10), (2.5, 10), (2, 10.5), (math.nan, 10), (0, math.inf)]
+    )
+    def test_both_must_be_whole_numbers_that_are_not_negative(self, numbers):
+        with pytest.raises(ValueError, match="whole numbers, the first at least 0"):
+            warmup_cosine(*numbers)

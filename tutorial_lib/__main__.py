@@ -21,6 +21,9 @@ def main(arguments=None):
         return options.command(options)
     except ValueError as error:
         return _fail(str(error))
+    except OSError as error:  # no such file, a folder in the way, a full disk
+        name = error.filename or "a file"
+        return _fail(f"{name} cannot be read or written: {error.strerror or error}")
 
 
 def _parser():
@@ -60,7 +63,8 @@ def _add_figures(commands):
     command.add_argument("--dpi", type=int, help="of pixels, default 300")
     command.add_argument("--style", choices=["light", "dark"], help="default light")
     command.add_argument("--set", **many, metavar="NAME=VALUE", help="again for more")
-    command.add_argument("--out", default="_build/figures", help="default %(default)s")
+    out = {"default": "_build/figures", "type": _folder}
+    command.add_argument("--out", **out, help="default %(default)s")
     command.add_argument(
         "--from-outputs", action="store_true", help="what is stored; run nothing"
     )
@@ -73,9 +77,10 @@ def _add_exercises(commands):
     )
     command.add_argument("--chapter", default="", help="for example 3; default: all")
     what = command.add_mutually_exclusive_group(required=True)
-    what.add_argument("--student", metavar="FOLDER", help="without solutions")
-    what.add_argument("--otter", metavar="FOLDER", help="masters for otter assign")
-    what.add_argument("--nbgrader", metavar="FOLDER", help="a course for nbgrader")
+    folder = {"metavar": "FOLDER", "type": _folder}
+    what.add_argument("--student", **folder, help="without solutions")
+    what.add_argument("--otter", **folder, help="masters for otter assign")
+    what.add_argument("--nbgrader", **folder, help="a course for nbgrader")
     what.add_argument(
         "--report", nargs="+", metavar="NOTEBOOK", help="who passed what, as a table"
     )
@@ -84,6 +89,12 @@ def _add_exercises(commands):
     command.add_argument("--seconds", default=60, **limit, help="for each exercise")
     command.add_argument("--gigabytes", default=4, **limit, help="for each submission")
     command.set_defaults(command=_exercises)
+
+
+def _folder(name):
+    if not name:
+        raise argparse.ArgumentTypeError("give a folder: . is this one")
+    return name
 
 
 def _sync(options):

@@ -130,12 +130,14 @@ def warmup_cosine(warmup, steps):
     """Return a schedule: up in a straight line, then down along half a cosine.
 
     The factor is 1 / warmup at step 0 and 1 at step warmup - 1; it falls to 0 at
-    ``steps``, where it stays. Raises ValueError unless 0 <= warmup < steps.
-    Loshchilov and Hutter (2017), equation 5, without restarts.
+    ``steps``, where it stays. Raises ValueError unless both are whole numbers and
+    0 <= warmup < steps. Loshchilov and Hutter (2017), equation 5, without restarts.
     """
-    if not 0 <= warmup < steps:
+    whole = isinstance(warmup, int) and isinstance(steps, int)
+    if not (whole and 0 <= warmup < steps):
         raise ValueError(
-            f"warmup must be at least 0 and less than steps, got {warmup} and {steps}"
+            "warmup and steps must be whole numbers, the first at least 0 and less "
+            f"than the second, got {warmup} and {steps}"
         )
 
     def factor(step):

@@ -28,6 +28,10 @@ def main(arguments=None):
     parser.add_argument("python", help="of the environment that is like Colab's")
     parser.add_argument("chapter", nargs="?", default="", help="for example 06")
     options = parser.parse_args(arguments)
+    try:
+        chapters(ROOT, [options.chapter])
+    except ValueError as error:
+        parser.error(str(error))
     with tempfile.TemporaryDirectory(prefix="colab-") as folder:
         repository = publish(ROOT, Path(folder) / "repository")
         host = Host(options.python, repository, folder)

@@ -10,8 +10,9 @@ import random
 from collections import Counter
 from dataclasses import dataclass
 
+from tutorial_lib.data.counts import check_counts
 from tutorial_lib.data.downloads import read_multi30k, read_tatoeba
-from tutorial_lib.data.stories import split
+from tutorial_lib.data.stories import LONGER, split
 from tutorial_lib.data.text import Batches, SentencePair, Vocabulary, tokenize
 
 PARTS = ("train", "valid", "test")
@@ -87,12 +88,14 @@ def load_translation(
 
     Of files only: the ``first`` so many lines of the training file are read; ``folder``
     holds the files, which are read unchecked, and without it they are fetched and
-    checked. Of the grammar only: ``longer`` lists numbers of clauses, 3 or more, of
+    checked. Of the grammar only: ``longer`` lists numbers of clauses, 3 to 6, of
     which the test part gets half of ``held_out`` each: lengths that training never
     showed. ``seed`` chooses the held-out sentences and the grammar's. Raises ValueError
     for arguments that do not fit, and DataError for a file that is missing or damaged.
     """
     _check(name, (first, folder), longer)
+    check_counts(train=train, held_out=held_out, first=first)
+    check_counts(min_count=min_count, max_words=max_words)
     left_out = Counter()
 
     def keep(pairs):
@@ -115,6 +118,8 @@ def _check(name, files, longer):
         raise ValueError("the grammar reads no file: leave out first= and folder=")
     if name != "grammar" and longer:
         raise ValueError(f"{name} is what it is: leave out longer=, for the grammar")
+    if isinstance(longer, int) or not {*longer} <= {*LONGER}:
+        raise ValueError(f"longer must list numbers from 3 to 6, got {longer!r}")
 
 
 def _unfit(pair, max_words, left_out):

@@ -2,7 +2,7 @@
 
 Files lie in one cache folder, the environment variable ``TUTORIAL_DATA`` or the
 system's usual place. Pooch fetches them, and gives a file its name there only when its
-checksum is right.
+checksum is right, so that several processes may fetch one file at once.
 
 Tatoeba and Multi30k are English with French. Tatoeba's sentences are CC BY 2.0 FR,
 their authors named line by line in newer files; Multi30k states no licence.
@@ -17,7 +17,6 @@ import os
 import struct
 import urllib.parse
 import zipfile
-import zlib
 from pathlib import Path
 
 import torch
@@ -114,12 +113,13 @@ def _damaged(path, address, reason):
 def read_lines(path, address, *, member=None):
     """Return the lines of a UTF-8 text file, plain, gzip, or ``member`` of a zip.
 
-    Lines end at a newline and nowhere else, so that parallel files stay parallel.
+    Lines end at a newline and nowhere else, so that parallel files stay parallel. A
+    byte-order mark at the beginning is no part of the text.
     Raises DataError, which names ``address`` as the place to have the file from, if it
     is missing, truncated or not UTF-8.
     """
     try:
-        text = _read(path, address, member).decode("utf-8")
+        text = _read(path, address, member).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise _damaged(path, address, f"line {line} is not UTF-8") from None
@@ -138,7 +138,7 @@ def _read(path, address, member=None):
             return archive.read(names[0] if names else member)
     except FileNotFoundError:
         raise _damaged(path, address, "there is no such file") from None
-    except (OSError, EOFError, KeyError, zlib.error, zipfile.BadZipFile) as error:
+    except Exception as error:  # each way of packing has errors of its own
         raise _damaged(path, address, str(error)) from None
 
 
@@ -199,10 +199,14 @@ def read_fashion_mnist(*, folder=None):
     """
     parts = []
     for part in ("train", "t10k"):
-        labels, _ = _read_idx(f"{part}-labels-idx1-ubyte.gz", folder)
+        name = f"{part}-labels-idx1-ubyte.gz"
+        labels, path = _read_idx(name, folder)
+        if labels.max() >= 10:
+            reason = f"of 10 classes, 0 to 9, none has the label {labels.max()}"
+            raise _damaged(path, FASHION_MNIST + name, reason)
         name = f"{part}-images-idx3-ubyte.gz"
         images, path = _read_idx(name, folder)
-        if images.shape != (*labels.shape, 28, 28):
+        if images.shape[1:] != (28, 28) or images.shape[:1] != labels.shape:
             reason = f"{tuple(images.shape)} numbers for {tuple(labels.shape)} labels"
             raise _damaged(path, FASHION_MNIST + name, reason)
         parts.append((images, labels.long()))

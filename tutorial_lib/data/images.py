@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import torch
 
+from tutorial_lib.data.counts import check_counts
 from tutorial_lib.data.downloads import read_fashion_mnist
 from tutorial_lib.data.scenes import make_scenes
 
@@ -91,7 +92,7 @@ class ImageBatches:
     """
 
     def __init__(self, images, *, size, shuffle=True, seed=0):
-        _check_positive("size", size)
+        check_counts(size=size)
         self.images, self.size = images, size
         self.shuffle, self.seed, self.epoch = shuffle, seed, 0
 
@@ -141,14 +142,7 @@ def _check(name, train, held_out, folder):
         raise ValueError(f"name must be one of {', '.join(NAMES)}, got {name!r}")
     if folder is not None and name != "fashion_mnist":
         raise ValueError(f"{name} reads no file: leave out folder=")
-    for argument, number in ("train", train), ("held_out", held_out):
-        if number is not None:
-            _check_positive(argument, number)
-
-
-def _check_positive(argument, number):
-    if not isinstance(number, int) or number < 1:
-        raise ValueError(f"{argument} must be a positive whole number, got {number!r}")
+    check_counts(train=train, held_out=held_out)
 
 
 def _digits(train, held_out, seed):

@@ -11,6 +11,8 @@ import random
 import numpy as np
 import torch
 
+from tutorial_lib.data.counts import check_counts
+
 TRIES = 1000  # pieces or places drawn in vain before there counts as being none
 INK = 0.3  # the least mean brightness of a fragment: an empty one hides nothing
 
@@ -32,11 +34,13 @@ def make_scenes(
 
     Returns the scenes (image, channel, height, width), the labels of their digits
     (image,) and the boxes of these (image, 4): top, left, bottom, right in pixels,
-    where bottom and right are the first row and column behind. Raises ValueError if
-    ``count`` is not positive, or if there is no room or nothing to cut.
+    where bottom and right are the first row and column behind. Raises ValueError for
+    numbers that make no scene, and if there is no room or nothing to cut.
     """
-    if count < 1:
-        raise ValueError(f"count must be a positive whole number, got {count}")
+    check_counts(count=count, size=size, step=step)
+    check_counts(fragments=fragments, least=0)
+    if not noise >= 0:
+        raise ValueError(f"noise must be a number, 0 or more, got {noise}")
     rng, digits = random.Random(f"scenes {seed}"), images.numpy()
     noisy = np.random.default_rng(rng.getrandbits(64))  # apart: noise moves nothing
     made = [_scene(rng, digits, size, fragments, step) for _ in range(count)]

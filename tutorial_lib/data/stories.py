@@ -27,6 +27,7 @@ from tutorial_lib.data.grammar import (
 from tutorial_lib.data.lexicon import ADJECTIVES, NOUNS, VERBS
 
 CLAUSES = (1, 2)  # how many a sentence has, in turn
+TRIES = 1000  # clauses drawn for a story before it is begun anew
 
 _SPEAKERS = tuple(  # I, we
     Referent(None, "person", "m", plural, person=1) for plural in (False, True)
@@ -40,6 +41,8 @@ _STRANGERS = (  # he, she, they
 _VERBS = {name: verb.weight for name, verb in VERBS.items()}
 _CONJUNCTIONS = {"and": 1, "but": 1, "because": 4, "while": 2, "when": 2}
 _NEGATIONS = {None: 6, "not": 2, "never": 1}
+# More than training has, and no conjunction twice.
+LONGER = range(max(CLAUSES) + 1, len(_CONJUNCTIONS) + 2)
 _REASONS = ("are", "love", "see", "hear")
 
 
@@ -47,9 +50,9 @@ def split(train, valid, test, *, seed, longer=()):
     """Make training, validation and test pairs, no source sentence in two of the parts.
 
     Returns three lists of so many SentencePairs, in each of which sentences of one and
-    of two clauses take turns. For each number of clauses in ``longer`` the test part
-    gets half as many sentences more: a length never seen in training. The same
-    ``seed`` gives the same sentences everywhere.
+    of two clauses take turns. For each number of clauses in ``longer``, of LONGER, the
+    test part gets half as many sentences more: a length never seen in training. The
+    same ``seed`` gives the same sentences everywhere.
     """
     rng, seen = random.Random(f"grammar {seed}"), set()
     parts = [_distinct(rng, count, CLAUSES, seen) for count in (train, valid, test)]
@@ -71,8 +74,11 @@ def _distinct(rng, count, clauses, seen):
 
 def make_story(rng, clauses):
     """Draw so many ``clauses`` that make sense together, as a list of Clause."""
-    story = []
+    story, tries = [], 0
     while len(story) < clauses:
+        tries += 1
+        if tries % TRIES == 0:
+            story = []  # for nothing may be left that follows
         clause = _draft(rng, story)
         if clause and _makes_sense(clause, story) and _follows(clause, story):
             story.append(clause)

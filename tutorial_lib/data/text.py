@@ -17,6 +17,8 @@ from typing import NamedTuple
 
 import torch
 
+from tutorial_lib.data.counts import check_counts
+
 SPECIAL = ("<pad>", "<bos>", "<eos>", "<unk>")
 PAD, BOS, EOS, UNK = range(4)
 
@@ -76,11 +78,12 @@ class Vocabulary:
     """The words that a model knows, each with an index.
 
     ``sentences`` are word sequences, those of the training part only; a word is kept
-    if it occurs at least ``min_count`` times. ``words`` lists ``<pad>``, ``<bos>``,
-    ``<eos>``, ``<unk>`` and then the words, the frequent ones first.
+    if it occurs at least ``min_count`` times, 1 or more. ``words`` lists ``<pad>``,
+    ``<bos>``, ``<eos>``, ``<unk>`` and then the words, the frequent ones first.
     """
 
     def __init__(self, sentences, *, min_count=1):
+        check_counts(min_count=min_count)
         counts = Counter(word for sentence in sentences for word in sentence)
         kept = [word for word in counts if counts[word] >= min_count]
         kept = sorted(set(kept) - set(SPECIAL), key=lambda word: (-counts[word], word))
@@ -151,8 +154,9 @@ class Batches:
     A batch holds ``size`` pairs, or at most ``tokens`` target tokens, padding counted:
     give one of the two. Shuffled pairs are bucketed by length, so that little is
     padding, and the same seed and epoch give the same batches. With ``shuffle=False``
-    the pairs stay in their order. Raises ValueError if there is no pair, if one has an
-    empty side, or if one alone has more than ``tokens`` target tokens.
+    the pairs stay in their order. Raises ValueError for a size that is no positive
+    whole number, if there is no pair, if one has an empty side, or if one alone has
+    more than ``tokens`` target tokens.
     """
 
     def __init__(
@@ -167,7 +171,8 @@ class Batches:
         seed=0,
     ):
         given = [number for number in (size, tokens) if number is not None]
-        if len(given) != 1 or given[0] < 1:
+        check_counts(size=size, tokens=tokens)
+        if len(given) != 1:
             raise ValueError(
                 "give the size of a batch as one of size= (sentence pairs) and "
                 f"tokens= (target tokens), got size={size} and tokens={tokens}"

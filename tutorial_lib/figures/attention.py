@@ -109,15 +109,14 @@ def _draw(weights, data, mask, outline):
         draw_outline(ax, torch.from_numpy(outline), size=cell)
         add_legend(fig, data["outlined"])
     labelled = slice(None) if cell >= 0.2 else slice(0)
-    plain = {"parse_math": False}
-    turned = {"rotation": 45, "ha": "left", "rotation_mode": "anchor", **plain}
+    turned = {"rotation": 45, "ha": "left", "rotation_mode": "anchor"}
     ax.xaxis.tick_top()
     ax.set_xticks(range(columns)[labelled], _short(data["keys"])[labelled], **turned)
-    ax.set_yticks(range(rows)[labelled], _short(data["queries"])[labelled], **plain)
+    ax.set_yticks(range(rows)[labelled], _short(data["queries"])[labelled])
     ax.tick_params(length=0)
     ax.xaxis.set_label_position("top")
-    ax.set_xlabel(_short(data["names"])[1], **plain)
-    ax.set_ylabel(_short(data["names"])[0], **plain)
+    ax.set_xlabel(_short(data["names"])[1])
+    ax.set_ylabel(_short(data["names"])[0])
     ax.spines[:].set_visible(False)
     shown = where(data)
     fig.colorbar(image, ax=ax, label=f"weight ({shown})" if shown else "weight")

@@ -27,6 +27,10 @@ HERE = pathlib.Path(__file__).parent
 ACCENT, MARK = LIGHT["accent"], LIGHT["mark"]
 PNG_DPI = 90
 PNG_COLORS = 160
+STYLE = (
+    "default",
+    {"text.parse_math": False},
+)  # in labels "$" is a sign like any other
 
 # The book's theme lays a light box under every HTML output in dark mode; the figure
 # follows the page's colors by itself.
@@ -114,11 +118,11 @@ class Figure:
         # A fixed salt and no date: the same picture is the same file.
         fixed = {"svg.hashsalt": self.text}
         undated = {} if suffix == "png" else {"metadata": {_DATE[suffix]: None}}
-        with matplotlib.style.context(["default", fixed]), warnings.catch_warnings():
+        with matplotlib.style.context([*STYLE, fixed]), warnings.catch_warnings():
             # The live figure shows every script; the picture those its font has.
             warnings.filterwarnings("ignore", "Glyph .* missing from")
             picture = self.draw()
-            picture.suptitle(self.title, parse_math=False, fontsize=11)
+            picture.suptitle(self.title, fontsize=11)
             picture.savefig(
                 buffer, format=suffix, dpi=PNG_DPI, bbox_inches="tight", **undated
             )

@@ -71,7 +71,7 @@ def _draw(scores, weights, labels):
     places = range(len(scores))
     left.barh(places, scores, color=MARK)
     left.axvline(0, color="0.3", linewidth=0.8)
-    left.set_yticks(places, labels, parse_math=False)
+    left.set_yticks(places, labels)
     left.invert_yaxis()
     left.set_xlabel("score")
     bars = right.barh(places, weights, color=ACCENT)

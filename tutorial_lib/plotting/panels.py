@@ -16,6 +16,7 @@ STYLE = {
     "axes.spines.right": False,
     "hatch.linewidth": 0.6,
     "legend.frameon": False,
+    "text.parse_math": False,  # in labels "$" is a sign like any other
 }
 
 
@@ -34,6 +35,9 @@ def open_panels(rows, columns, *, size, sharey=False):
             layout="compressed",
         )
         yield fig, axes
+    for axis in (axis for ax in axes.flat for axis in (ax.xaxis, ax.yaxis)):
+        if axis.get_scale() != "linear":
+            axis.reset_ticks()  # made again as mathematics, for powers of ten are
     plt.close(fig)  # so that a notebook shows the figure once, where it is returned
 
 

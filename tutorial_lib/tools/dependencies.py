@@ -14,6 +14,7 @@ import re
 from pathlib import Path
 
 from tutorial_lib.definitions import as_python
+from tutorial_lib.tools.files import read_text
 from tutorial_lib.tools.notebooks import code_cells, read_notebook, source_of
 
 PACKAGE = "tutorial_lib"
@@ -46,7 +47,7 @@ def library_files(root, path):
         file = waiting.pop()
         found.add(file)
         if file.suffix == ".py" and not _is_face(file):
-            text = file.read_text(encoding="utf-8")
+            text = read_text(file)
             waiting |= {*_imported(root, text, file.parent), *_beside(file, text)}
             waiting -= found
     return sorted(found)
@@ -107,7 +108,7 @@ def _handed_on(root, face, names):
 
     Without a name that is all it hands on.
     """
-    for node in _tree(face.read_text(encoding="utf-8")).body:
+    for node in _tree(read_text(face)).body:
         if isinstance(node, ast.ImportFrom):
             for alias in node.names:
                 if not names or names[0] in ("*", alias.asname or alias.name):
@@ -119,7 +120,7 @@ def _is_face(file):
     """Whether a package's file defines nothing: what it imports it only hands on."""
     if file.name != "__init__.py":
         return False
-    body = _tree(file.read_text(encoding="utf-8")).body
+    body = _tree(read_text(file)).body
     return not any(isinstance(node, (ast.ClassDef, ast.FunctionDef)) for node in body)
 
 

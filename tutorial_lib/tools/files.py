@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all.
+"""Files: read as text, and written whole or not at all.
 
 This module does not know what stands in them.
 """
@@ -8,10 +8,21 @@ import os
 from pathlib import Path
 
 
+def read_text(path):
+    """Return a UTF-8 file's text, without the byte-order mark that some editors write.
+
+    Raises OSError, and ValueError if it is not UTF-8.
+    """
+    try:
+        return Path(path).read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not UTF-8: {error.reason}") from None
+
+
 def write_whole(path, content):
     """Write text or bytes under another name first, so that no half is ever there.
 
-    Raises OSError, and leaves what was there, if that fails.
+    Raises OSError, which names the file, and leaves what was there, if that fails.
     """
     path = Path(path)
     content = content.encode() if isinstance(content, str) else content
@@ -19,7 +30,9 @@ def write_whole(path, content):
     try:
         fresh.write_bytes(content)
         os.replace(fresh, path)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             fresh.unlink()
+        if isinstance(error, OSError):
+            error.filename = f"{path}"  # of a full disk the system names none
         raise

@@ -10,11 +10,12 @@ import asyncio
 import json
 import os
 import platform
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
-from tutorial_lib.tools.files import write_whole
+from tutorial_lib.tools.files import read_text, write_whole
 
 CELL_TIMEOUT = 300  # seconds
 STOPPED = "stopped by Ctrl-C"
@@ -29,6 +30,10 @@ if platform.machine() in ("AMD64", "x86_64"):
         "MKL_CBWR": "COMPATIBLE",
         "ONEDNN_MAX_CPU_ISA": "AVX2",
     }
+# Where matplotlib keeps its settings and what fonts there are: else environments share
+# that, and one warns in each chapter of fonts that have gone with another.
+if os.access(sys.prefix, os.W_OK):
+    ENVIRONMENT["MPLCONFIGDIR"] = f"{Path(sys.prefix, 'var', 'cache', 'matplotlib')}"
 
 
 def chapters(root, wanted=()):
@@ -50,8 +55,21 @@ def chapters(root, wanted=()):
 
 
 def read_notebook(path):
-    """Read a notebook as plain dictionaries and lists."""
-    return json.loads(Path(path).read_text(encoding="utf-8"))
+    """Read a notebook as plain dictionaries and lists.
+
+    Raises OSError, and ValueError if it has not the form in which JupyterLab saves one.
+    """
+    try:
+        notebook = json.loads(read_text(path))
+        for cell in notebook["cells"]:
+            _ = [cell[part] for part in ("cell_type", "id", "metadata", "source")]
+    except (KeyError, TypeError, json.JSONDecodeError, RecursionError) as error:
+        reason = f"it has no {error}" if isinstance(error, KeyError) else error
+        raise ValueError(
+            f"{path} is not a notebook of format 4.5, in which JupyterLab saves them: "
+            f"{reason}"
+        ) from None
+    return notebook
 
 
 def write_notebook(path, notebook):

@@ -9,10 +9,12 @@ This module does not know whether anything answers at the address.
 import re
 from pathlib import Path
 
-from tutorial_lib.tools.files import write_whole
+from tutorial_lib.tools.files import read_text, write_whole
 
 ADDRESS = re.compile(r'^(repository:\n(?: .*\n)*? +url: *)"([^"\n]*)"', re.MULTILINE)
-GITHUB = re.compile(r"https://github\.com/[\w.-]+/[\w.-]+")
+GITHUB = re.compile(
+    r"https://github\.com/\w[\w-]*/(?!\.{1,2}$|.*\.git$)[\w.-]+", re.ASCII
+)
 
 
 def read_address(root):
@@ -29,11 +31,11 @@ def write_address(root, address):
     An empty address unsets it. Raises ValueError unless it is a GitHub repository,
     because Colab opens notebooks from nowhere else.
     """
-    address = address.strip().rstrip("/")
-    address = address[:-4] if address.endswith(".git") else address
-    if address and not GITHUB.fullmatch(address):
+    given = address.strip()
+    address = given.removesuffix("/").removesuffix(".git")
+    if given and not GITHUB.fullmatch(address):
         raise ValueError(
-            f"{address} is not the address of a GitHub repository: "
+            f"{given} is not the address of a GitHub repository: "
             "give one like https://github.com/you/fork"
         )
     path = Path(root) / "_config.yml"
@@ -44,7 +46,7 @@ def write_address(root, address):
 
 
 def _find(path):
-    found = ADDRESS.search(path.read_text(encoding="utf-8"))
+    found = ADDRESS.search(read_text(path))
     if found is None:
         raise ValueError(
             f'{path} has no line for the address: add url: "" under repository:'

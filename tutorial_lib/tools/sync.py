@@ -8,9 +8,11 @@ This module does not know what a definition means, and it runs none.
 """
 
 import difflib
+from contextlib import contextmanager
 from pathlib import Path
 
 from tutorial_lib.definitions import definitions
+from tutorial_lib.tools.files import read_text
 from tutorial_lib.tools.notebooks import (
     chapters,
     read_notebook,
@@ -37,17 +39,19 @@ def sync(root, *, check=False):
     """Bring every notebook under ``root`` into line with the library.
 
     Returns one sentence for each cell that had drifted. With ``check`` nothing is
-    written. Raises ValueError if a cell is not Python.
+    written. Raises ValueError, and writes nothing, if a cell or a module is not Python.
     """
     library = library_definitions(Path(root) / "tutorial_lib")
     colab = colab_cell(read_address(root))
-    drifted = []
+    drifted, changed = [], {}
     for path in chapters(root):
         notebook = read_notebook(path)
-        changes = synchronize(notebook, library, colab)
-        drifted += [f"{path.name}, {change}" for change in changes]
-        if changes and not check:
-            write_notebook(path, notebook)
+        changes = synchronize(path.name, notebook, library, colab)
+        drifted += changes
+        if changes:
+            changed[path] = notebook
+    for path, notebook in ({} if check else changed).items():
+        write_notebook(path, notebook)
     return drifted
 
 
@@ -60,8 +64,10 @@ def library_definitions(folder):
     """
     found = {}
     for path in sorted(folder.glob("*.py")):
-        text = path.read_text(encoding="utf-8")
-        for name, first, last in definitions(text):
+        text = read_text(path)
+        with _being_python(path):
+            defined = definitions(text)
+        for name, first, last in defined:
             if not name.startswith("_"):
                 lines = text.split("\n")[first:last]
                 found.setdefault(name, []).append("\n".join(lines))
@@ -90,26 +96,31 @@ def _most_similar(text, candidates):
     return max(candidates, key=similarity)
 
 
-def synchronize(notebook, library, colab):
-    """Mirror the library into one notebook, in place, and set its Colab cell.
+def synchronize(file, notebook, library, colab):
+    """Mirror the library into the notebook of a file, and set its Colab cell, in place.
 
-    Returns ``cell <id>: <what differed>`` for each cell that changed.
+    Returns ``<file>, cell <id>: <what differed>`` for each cell that changed.
     """
     changes = _place_colab_cell(notebook["cells"], colab)
-    for cell in notebook["cells"]:
-        if not _mirrors_the_library(cell):
-            continue
-        try:
+    for cell in filter(_mirrors_the_library, notebook["cells"]):
+        with _being_python(f"{file}, cell {cell['id']}"):
             source, names = mirror(source_of(cell), library)
-        except SyntaxError as error:
-            raise ValueError(
-                f"cell {cell['id']} is not Python ({error.msg}, line {error.lineno}): "
-                "correct it, then sync again"
-            ) from None
         if names:
             cell["source"] = source.splitlines(keepends=True)
             changes.append(f"cell {cell['id']}: {', '.join(names)}")
-    return changes
+    return [f"{file}, {change}" for change in changes]
+
+
+@contextmanager
+def _being_python(name):
+    """Raise ValueError, which names the text, where SyntaxError is raised within."""
+    try:
+        yield
+    except SyntaxError as error:
+        raise ValueError(
+            f"{name} is not Python ({error.msg}, line {error.lineno}): "
+            "correct it, then sync again"
+        ) from None
 
 
 def _mirrors_the_library(cell):

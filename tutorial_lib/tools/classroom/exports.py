@@ -8,7 +8,7 @@ This module does not know what stands in a chapter, and it runs none.
 
 from pathlib import Path
 
-from tutorial_lib.tools.files import write_whole
+from tutorial_lib.tools.files import read_text, write_whole
 from tutorial_lib.tools.notebooks import as_text, source_of, tags_of
 
 from . import masters
@@ -22,8 +22,8 @@ SECRET = {"solutions.py", "mistakes.diff", "__pycache__"}
 def export(root, kind, folder, chapter=""):
     """Write chapters for "student", "otter" or "nbgrader"; return the files' paths.
 
-    Raises ValueError if there is no such chapter, if a file is there already and
-    differs (then nothing at all is written), or if one cannot be written.
+    Raises ValueError, before anything is written, if there is no such chapter or if a
+    file is there already and differs, and OSError if one cannot be written.
     """
     files = {}
     for sheet in sheets(root, chapter):
@@ -38,12 +38,9 @@ def export(root, kind, folder, chapter=""):
                 f"{path} is there already and differs, so nothing is written: name an "
                 "empty folder, or move it away"
             )
-    try:
-        for path, text in files.items():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(path, text)
-    except OSError as error:
-        raise ValueError(f"{path} cannot be written ({error.strerror})") from None
+    for path, text in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, text)
     return [*files]
 
 
@@ -91,7 +88,7 @@ def _library():
     """Return the library's files, as Otter packs them, without the solutions."""
     paths = (p for p in LIBRARY.rglob("*.*") if p.suffix in {".css", ".js", ".py"})
     return {
-        path.relative_to(LIBRARY.parent).as_posix(): path.read_text(encoding="utf-8")
+        path.relative_to(LIBRARY.parent).as_posix(): read_text(path)
         for path in sorted(paths)
         if SECRET.isdisjoint(path.relative_to(LIBRARY).parts)
     }

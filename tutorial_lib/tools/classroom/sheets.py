@@ -4,6 +4,7 @@ Nothing here runs a notebook, or knows who wants the sheet and what for.
 """
 
 import ast
+import contextlib
 import itertools
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +31,7 @@ class Task:
     def solved(self):
         """Return the stub's source with the solution in place of its blanks.
 
-        Raises ValueError where the solutions are not installed.
+        Raises ValueError where the solutions are not installed, or do not fit the stub.
         """
         answer = str(solution(self.exercise.name))
         if answer == MISSING:
@@ -39,7 +40,12 @@ class Task:
                 f"{solutions_of(self.exercise.chapter)}"
             )
         fill = _assigned if self.exercise.is_value else _defined
-        return fill(source_of(self.stub), self.name, answer)
+        with contextlib.suppress(SyntaxError):
+            if solved := fill(source_of(self.stub), self.name, answer):
+                return solved
+        raise ValueError(
+            f"the stub of {self.exercise.heading} must define or assign {self.name}"
+        )
 
 
 def solutions_of(chapter):
@@ -48,15 +54,17 @@ def solutions_of(chapter):
 
 
 def _defined(stub, name, answer):
-    """Return a stub in which the name's definition is this one."""
+    """Return a stub in which the name's definition is this one, or None."""
     lines = stub.split("\n")
-    [(_, first, last)] = [found for found in definitions(stub) if found[0] == name]
-    lines[first:last] = answer.split("\n")
-    return "\n".join(lines)
+    for found, first, last in definitions(stub):
+        if found == name:
+            lines[first:last] = answer.split("\n")
+            return "\n".join(lines)
+    return None
 
 
 def _assigned(stub, name, answer):
-    """Return a stub in which the name's value is this one, under what explains it."""
+    """Return a stub in which the name's value is this one, explained, or None."""
     lines = answer.split("\n")
     comment = [*itertools.takewhile(lambda line: line.startswith("#"), lines)]
     value = "\n".join(lines[len(comment) :])
@@ -65,7 +73,7 @@ def _assigned(stub, name, answer):
             blank = ast.get_source_segment(stub, node)
             solved = stub.replace(blank, f"{name} = {value}", 1)
             return "\n".join([*comment, solved])
-    raise ValueError(f"the stub of {name} does not assign it")
+    return None
 
 
 class Sheet:
@@ -73,7 +81,7 @@ class Sheet:
 
     def __init__(self, path):
         self.path, self.notebook = Path(path), read_notebook(path)
-        self.tasks = list(_tasks(self.notebook["cells"]))
+        self.tasks = list(_tasks(self.path.name, self.notebook["cells"]))
 
     @property
     def chapter(self):
@@ -89,12 +97,26 @@ def sheets(root, chapter=""):
     return [Sheet(path) for path in chapters(root, [chapter])]
 
 
-def _tasks(cells):
+def _tasks(file, cells):
     stub = None
     for cell in cells:
         if "exercise" in tags_of(cell):
             stub = cell
         if "check" in tags_of(cell):
-            arguments = ast.parse(source_of(cell)).body[-1].value.args
-            key = getattr(arguments[-1], "value", None) or arguments[-1].id
-            yield Task(find(key), arguments[0].id, stub, cell)
+            name, exercise = _checked(source_of(cell))
+            if stub is None or exercise is None:
+                raise ValueError(
+                    f"{file}, cell {cell['id']} must check the exercise of a stub "
+                    'above it, as in check(masked_softmax, "3.2")'
+                )
+            yield Task(exercise, name, stub, cell)
+
+
+def _checked(source):
+    """Return the name that a cell checks and its Exercise, or None twice."""
+    try:
+        arguments = ast.parse(source).body[-1].value.args
+        key = getattr(arguments[-1], "value", None) or arguments[-1].id
+        return arguments[0].id, find(key)
+    except (AttributeError, IndexError, SyntaxError):
+        return None, None

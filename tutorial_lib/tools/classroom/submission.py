@@ -40,7 +40,7 @@ def read_cells(path):
     try:
         if path.stat().st_size > LARGEST:
             raise Unusable("the file is larger than 50 MB")
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError, RecursionError) as error:
         reason = str(error).splitlines()[0]
         raise Unusable(f"not a notebook: {type(error).__name__}: {reason}") from None

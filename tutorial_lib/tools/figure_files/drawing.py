@@ -73,11 +73,13 @@ def draw_live(figure, dpi, style):
     """Return the still picture of a live figure as PNG bytes, in all its colors."""
     import matplotlib.style
 
-    with matplotlib.style.context("default"), warnings.catch_warnings():
+    from tutorial_lib.figures.figure import STYLE
+
+    with matplotlib.style.context([*STYLE]), warnings.catch_warnings():
         # The live figure shows every script; the picture those its font has.
         warnings.filterwarnings("ignore", "Glyph .* missing from")
         picture = figure.draw()
-        picture.suptitle(figure.title, parse_math=False, fontsize=11)
+        picture.suptitle(figure.title, fontsize=11)
         return draw(picture, "png", dpi, style)
 
 

@@ -16,7 +16,7 @@ from tutorial_lib.progress_bar import progress_bar
 from tutorial_lib.tools.figure_files import catalogue, pages
 from tutorial_lib.tools.figure_files.drawing import CLAIM, PICTURE, PREVIEW
 from tutorial_lib.tools.figure_files.preparing import prepare, settings_for
-from tutorial_lib.tools.files import write_whole
+from tutorial_lib.tools.files import read_text, write_whole
 from tutorial_lib.tools.notebooks import STOPPED, code_cells, run
 
 STORED = "image/png"  # the form in which notebooks keep their pictures
@@ -28,12 +28,13 @@ def export(root, out, *, chapters=(), only=(), settings=(), drawing=None):
     ``chapters`` and ``only`` pick chapters and figures, all without them; ``settings``
     are texts like ``seed=7``. Without a ``drawing`` the pictures are those that the
     notebooks store, and nothing runs. Returns how many chapters failed. Raises
-    ValueError for a chapter, figure or parameter that does not exist.
+    ValueError for a chapter, figure or parameter that does not exist, and OSError if a
+    file cannot be written.
     """
     read = catalogue.read_chapters(root, chapters)
     wanted = catalogue.choose(read, only)
     read = [chapter for chapter in read if chapter.path in wanted]
-    settings, out = settings_for(read, settings), _folder(out)
+    settings, book, out = settings_for(read, settings), _title(root), _folder(out)
     harvest = _stored if drawing is None else _drawn
     sections, problems = [], {}
     for chapter, found, failures in harvest(read, wanted, settings, drawing):
@@ -44,7 +45,7 @@ def export(root, out, *, chapters=(), only=(), settings=(), drawing=None):
         remarks = [*_remarks(settings[chapter.path]), *failures, *missing]
         sections.append((chapter.title, remarks, [one for one in shown if one]))
     style = drawing and drawing.style
-    index = pages.index_page(sections, book=_title(root), style=style)
+    index = pages.index_page(sections, book=book, style=style)
     write_whole(out / "index.html", index)
     not_begun = {path.stem: ["not begun"] for path in wanted}
     problems = not_begun | problems
@@ -127,17 +128,17 @@ def _remarks(settings):
 
 
 def _title(root):
-    text = (Path(root) / "_config.yml").read_text(encoding="utf-8")
-    return re.search(r"^title: *(.*)$", text, re.MULTILINE).group(1)
+    path = Path(root) / "_config.yml"
+    found = re.search(r"^title: *(.*)$", read_text(path), re.MULTILINE)
+    if found is None:
+        raise ValueError(f"{path} has no line for the title of the book: add title:")
+    return found.group(1)
 
 
 def _folder(out):
     """Make the folder for the figures before anything runs for hours."""
     out = Path(out)
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ValueError(f"cannot make {out}: {error.strerror}") from None
+    out.mkdir(parents=True, exist_ok=True)
     if not os.access(out, os.W_OK):
         raise ValueError(f"cannot write into {out}: name another folder with --out")
     return out

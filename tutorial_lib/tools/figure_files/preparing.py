@@ -38,7 +38,8 @@ def drawing_for(*, format, dpi, style, settings, from_outputs):
     stored pictures cannot follow.
     """
     if not from_outputs:
-        drawing = Drawing(format or "png", dpi or 300, style or "light")
+        dpi = 300 if dpi is None else dpi
+        drawing = Drawing(format or "png", dpi, style or "light")
         if drawing.dpi not in range(10, 2401):
             raise ValueError(f"--dpi {dpi} makes no picture: give 10 to 2400")
         return drawing
@@ -47,7 +48,7 @@ def drawing_for(*, format, dpi, style, settings, from_outputs):
             f"the notebooks store pictures as PNG, not {format}: leave out "
             f"--from-outputs to have them drawn as {format}, or take --format png"
         )
-    if dpi or style or settings:
+    if dpi is not None or style or settings:
         raise ValueError(
             "--from-outputs takes the pictures as they are stored: leave it out to "
             "have them drawn with --dpi, --style or --set"
@@ -141,8 +142,8 @@ def _read(text, name, default, path):
         return text
     try:
         value = ast.literal_eval(text)
-    except (SyntaxError, ValueError):
-        value = text
+    except (MemoryError, RecursionError, SyntaxError, TypeError, ValueError):
+        value = text  # whatever it is, it is no literal
     if isinstance(default, float) and type(value) is int:
         value = float(value)
     if default is not None and type(value) is not type(default):
