@@ -97,9 +97,9 @@ _LOOK = (
 
 @unrolling.step("the states are right, padding or not")
 def _(probe):
-    for lengths in ([5, 5], [5, 2]):
+    for lengths in ([5, 5], [5, 2], [4]):
         states = _states(probe, _translator(lengths), 4)
-        probe.shape(states, batch=2, query=4, d_hidden=3)
+        probe.shape(states, batch=len(lengths), query=4, d_hidden=3)
         probe.same()
 
 
@@ -296,6 +296,20 @@ def _(probe):
     mask = (torch.arange(5) < torch.tensor([5, 2])[:, None])[:, None]
     probe(*_to_read(), mask)
     probe.same()
+
+
+@dot.step("each query has a mask of its own, and none reads NaN")
+def _(probe):
+    probe.build(d_query=3, d_key=6, d_hidden=8)
+    mask = torch.rand(2, 4, 5) < 0.6
+    mask[1, 2] = False
+    read = probe(*_to_read(), mask)
+    message = (
+        "A query that may look at nothing reads NaN: its scores are all −∞. "
+        "`masked_softmax` takes care of that case (chapter 4)."
+    )
+    probe.require(not read.isnan().any(), "nan", message)
+    probe.same(output=read.where(mask.any(dim=-1, keepdim=True), 0))
 
 
 @dot.step("gradients reach both projections")
