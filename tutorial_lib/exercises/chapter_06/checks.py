@@ -229,7 +229,7 @@ for _label, *_case in [
     (
         "several sentences are pooled, not averaged",
         [_LOOKS, _LOOKS[:1]],
-        [_SURE, {(0, 1)}],
+        [{(0, 0), (1, 1), (2, 0)}, {(0, 1)}],
         [{(1, 2), (0, 0)}, set()],
     ),
 ]:
@@ -346,10 +346,11 @@ def coverage(weights, lengths):
 
 @covering.step("one number for each source word")
 def _(probe):
-    weights = torch.randn(2, 4, 3).softmax(dim=-1)
-    total = probe(weights, torch.tensor([4, 4]))
-    probe.shape(total, batch=2, key=3)
-    probe.same()
+    for batch in (2, 1):
+        weights = torch.randn(batch, 4, 3).softmax(dim=-1)
+        total = probe(weights, torch.tensor([4] * batch))
+        probe.shape(total, batch=batch, key=3)
+        probe.same()
 
 
 @covering.step("a sentence of so many words was given so much attention in all")

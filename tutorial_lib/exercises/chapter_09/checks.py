@@ -126,8 +126,9 @@ def _(probe):
 
 @shift.step("every pair by its own speed")
 def _(probe):
-    probe(5, 8)
-    probe.same()
+    for shift in (5, 200):
+        probe(shift, 8)
+        probe.same()
 
 
 @shift.step("backward as well")
