@@ -1,149 +1,149 @@
-"""Mutants: a module's source with one line broken, each in another way.
+"""Mutants: what a definition becomes where one thing in it is changed.
 
-Tests that are worth their time notice every mutant that means something else than the
-source. Docstrings, annotations, imports and the wording of what is raised stay.
+A constant, an operator, a condition or a name is another, operands or arguments change
+places or are left out, a slice loses an end, a statement is missing. Nothing here knows
+what an answer is, or whether it is right.
 """
 
 import ast
-import builtins
 import copy
+import re
 
-PAIRS = """Add Sub, Mult Div, Mult Pow, FloorDiv Mod, BitAnd BitOr, And Or, Eq NotEq,
-    Lt LtE, LtE Gt, Gt GtE, GtE Lt, In NotIn, Is IsNot, Break Continue, all any,
-    argmax argmin, max min, ones zeros, sin cos, sum mean, tril triu, amax amin"""
-OTHERS = {}
-for one, other in (pair.split() for pair in PAIRS.split(",")):
-    OTHERS.setdefault(one, []).append(other)
-    OTHERS.setdefault(other, []).append(one)
-KEPT = {"annotation", "bases", "exc", "returns"}
-SPARED = (ast.Import, ast.ImportFrom, ast.JoinedStr)
+INSTEAD = {
+    **{"Add": "Sub", "Sub": "Add", "Mult": "Div", "Div": "Mult", "FloorDiv": "Mod"},
+    **{"Pow": "Mult", "MatMult": "Mult", "BitAnd": "BitOr", "BitOr": "BitAnd"},
+    **{"Lt": "LtE Gt", "LtE": "Lt GtE", "Gt": "GtE Lt", "GtE": "Gt LtE", "Eq": "NotEq"},
+    **{"In": "NotIn", "NotIn": "In", "Is": "IsNot", "IsNot": "Is", "And": "Or"},
+}
+COMMUTE = ast.Add, ast.Mult, ast.BitAnd, ast.BitOr
+METHODS = {"sum": "mean", "mean": "sum", "max": "min", "min": "max", "sin": "cos"}
+METHODS |= {"cos": "sin", "zeros": "ones", "all": "any", "any": "all", "abs": "square"}
+NEVER = "annotation", "returns", "decorator_list", "targets", "target"  # fields
+KEPT = ast.FunctionDef, ast.ClassDef
 
 
 def mutants(source):
-    """Yield (description, mutated source) for each mutant of a module's source."""
+    """Return {(lines that are gone, lines that are new): source} of all mutants.
+
+    The lines are written as `ast.unparse` does, without their indents.
+    """
     tree = ast.parse(source)
-    whole = ast.unparse(tree)
-    seen = {whole}
-    for holder, key, line in places(tree, 0):
-        node = holder[key]
-        for broken in breaks(node):
-            holder[key] = broken
-            mutant = ast.unparse(tree)
-            if mutant not in seen:
-                yield f"{line}: {difference(whole, mutant)}", mutant
-            seen.add(mutant)
-        holder[key] = node
+    names, before, found = _names(tree), ast.unparse(tree), {}
+    for parent in ast.walk(tree):
+        for field, value in ast.iter_fields(parent):
+            nodes = value if isinstance(value, list) else [value]
+            for place, node in enumerate(nodes):
+                for other in _others(node, parent, field, names):
+                    changed = [*nodes[:place], other, *nodes[place + 1 :]]
+                    setattr(parent, field, changed if nodes is value else other)
+                    text = ast.unparse(ast.fix_missing_locations(copy.deepcopy(tree)))
+                    found.setdefault(_difference(before, text), text)
+                setattr(parent, field, value)
+    return {change: text for change, text in found.items() if any(change)}
 
 
-def places(node, line):
-    """Yield (holder, key, line) of each part of a tree that may be broken."""
-    for field, value in ast.iter_fields(node):
-        if field in KEPT:
-            continue
-        holder = value if isinstance(value, list) else vars(node)
-        for key in range(len(value)) if holder is value else [field]:
-            part = holder[key]
-            text = isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant)
-            if isinstance(part, ast.AST) and not isinstance(part, SPARED) and not text:
-                own = getattr(part, "lineno", line)
-                yield holder, key, own
-                yield from places(part, own)
-
-
-def difference(before, after):
-    """Return the first line that differs, as it was and as it is."""
-    lines = zip(before.splitlines(), [*after.splitlines(), ""], strict=False)
-    return next(f"{a.strip()} -> {b.strip()}" for a, b in lines if a != b)
-
-
-def breaks(node):
-    """Yield what may stand in a node's place and means something else."""
-    for name in OTHERS.get(getattr(node, "attr", getattr(node, "id", None)), ()):
-        yield changed(node, **{"attr" if hasattr(node, "attr") else "id": name})
-    match node:
-        case ast.BinOp(op=ast.Sub() | ast.Div() | ast.MatMult()):
-            yield changed(node, left=node.right, right=node.left)
-        case ast.Compare():
-            for i, op in enumerate(node.ops):
-                for other in others(op):
-                    yield changed(node, ops=[*node.ops[:i], other, *node.ops[i + 1 :]])
-        case ast.BoolOp():
-            yield from (changed(node, values=left) for left in without(node.values))
-        case ast.UnaryOp():
-            yield node.operand
-        case ast.Constant():
-            yield from map(ast.Constant, other_values(node.value))
-        case ast.Call():
-            yield from calls(node)
-        case ast.Tuple() | ast.List():
-            ways = (without if all(map(listed, node.elts)) else exchanged)(node.elts)
-            yield from (changed(node, elts=elements) for elements in ways)
-        case ast.Slice():
-            yield from (changed(node, **{part: None}) for part in node._fields)
-        case ast.If() | ast.IfExp() | ast.While():
-            yield changed(node, test=ast.UnaryOp(ast.Not(), node.test))
-        case ast.comprehension():
-            yield from (changed(node, ifs=ifs) for ifs in without(node.ifs))
-        case ast.FunctionDef():
-            ways = without(node.decorator_list)
-            yield from (changed(node, decorator_list=way) for way in ways)
-        case ast.Return():
-            yield changed(node, value=None)
-        case ast.Assign(targets=[ast.Name(id=name)]):
-            names = {getattr(part, "id", None) for part in ast.walk(node.value)}
-            yield from [ast.Pass()] if name in names else []  # else missed at once
-        case ast.AugAssign() | ast.Expr() | ast.Raise() | ast.Assign():
-            yield ast.Pass()
-    if hasattr(node, "op"):
-        yield from (changed(node, op=other) for other in others(node.op))
-
-
-def calls(node):
-    """Yield a call that lacks an argument or has two exchanged, and what it is of."""
-    if len(node.args) > 1:
-        yield changed(node, args=node.args[:-1])
-    yield from (changed(node, args=args) for args in exchanged(node.args))
-    yield from (changed(node, keywords=words) for words in without(node.keywords))
-    inner = getattr(node.func, "value", None)
-    if inner and not (node.args and isinstance(inner, ast.Name)):
-        yield inner
-    elif node.args and not isinstance(node.args[0], ast.Starred):
-        yield node.args[0]
-
-
-def other_values(value):
-    """List other values for a constant; words of a message are left as they are."""
-    if isinstance(value, bool):
-        return [not value]
-    if isinstance(value, int):
-        return [value + 1, value - 1]
-    if isinstance(value, float):
-        return [2 * value or 1.0]
-    return [value + "_"] if isinstance(value, str) and value.isidentifier() else []
-
-
-def listed(element):
-    """Tell whether this is one of several values or types, in no matter which order."""
-    is_type = hasattr(builtins, getattr(element, "id", ""))
-    return is_type or isinstance(element, ast.Constant)
-
-
-def others(op):
-    return [getattr(ast, name)() for name in OTHERS.get(type(op).__name__, ())]
-
-
-def changed(node, **fields):
-    other = copy.copy(node)
-    vars(other).update(fields)
-    return other
-
-
-def without(items):
-    return [items[:i] + items[i + 1 :] for i in range(len(items))]
-
-
-def exchanged(items):
-    return [
-        [*items[:i], items[i + 1], items[i], *items[i + 2 :]]
-        for i in range(len(items) - 1)
+def _names(tree):
+    """Return each name that is given a value, with the one that is given it next."""
+    given = [
+        getattr(node, "arg", getattr(node, "id", "_"))
+        for node in ast.walk(tree)
+        if isinstance(node, ast.arg) or isinstance(getattr(node, "ctx", 0), ast.Store)
     ]
+    names = [name for name in dict.fromkeys(given) if name not in ("self", "_")]
+    return dict(zip(names, [*names[1:], *names[:1]], strict=True))
+
+
+def _difference(before, after):
+    before, after = ([*map(str.strip, x.splitlines())] for x in (before, after))
+    while before and after and before[0] == after[0]:
+        before, after = before[1:], after[1:]
+    while before and after and before[-1] == after[-1]:
+        before, after = before[:-1], after[:-1]
+    return tuple(before), tuple(after)
+
+
+def _others(node, parent, field, names):
+    """Yield what may stand in a node's place."""
+    is_text = isinstance(parent, ast.Expr) and _is_text(parent)
+    is_strict = isinstance(parent, ast.keyword) and parent.arg == "strict"
+    if field in NEVER or is_text or is_strict:
+        return
+    if isinstance(node, ast.stmt) and not isinstance(node, KEPT) and not _is_text(node):
+        yield ast.Pass()
+    if field == "test":
+        yield ast.UnaryOp(ast.Not(), node)
+    if field in ("lower", "upper") and node:
+        yield None
+    for name in INSTEAD.get(type(node).__name__, "").split():
+        yield getattr(ast, name)()
+    yield from CHANGES.get(type(node), lambda *_: [])(node, names)
+
+
+def _is_text(statement):
+    return isinstance(getattr(statement, "value", None), ast.Constant)
+
+
+def _constant(node, names):
+    value = node.value
+    if isinstance(value, bool):
+        yield ast.Constant(not value)
+    elif isinstance(value, (int, float)):
+        yield from map(ast.Constant, (value + 1, value - 1, 2 * value))
+    elif isinstance(value, str):  # a pattern of axes: neighbors change places
+        for pair in re.finditer(r"(\w+)(\W+)(\w+)", value):
+            swapped = "".join(pair.group(3, 2, 1))
+            yield ast.Constant(value[: pair.start()] + swapped + value[pair.end() :])
+
+
+def _name(node, names):
+    if isinstance(node.ctx, ast.Load) and node.id in names:
+        yield ast.Name(names[node.id])
+
+
+def _attribute(node, names):
+    if node.attr in METHODS:
+        yield ast.Attribute(node.value, METHODS[node.attr])
+
+
+def _operation(node, names):
+    yield from (node.left, node.right)
+    if not isinstance(node.op, COMMUTE):
+        yield ast.BinOp(node.right, node.op, node.left)
+
+
+def _call(node, names):
+    arguments = node.args
+    for i in range(len(arguments)):
+        before, own, after = arguments[:i], arguments[i], arguments[i + 1 :]
+        yield ast.Call(node.func, [*before, *after], node.keywords)
+        if after:
+            swapped = [*before, after[0], own, *after[1:]]
+            yield ast.Call(node.func, swapped, node.keywords)
+    for keyword in node.keywords:
+        if keyword.arg != "strict":
+            kept = [other for other in node.keywords if other is not keyword]
+            yield ast.Call(node.func, arguments, kept)
+    if isinstance(node.func, ast.Attribute):
+        yield node.func.value
+    elif arguments:
+        yield arguments[0]
+
+
+def _comprehension(node, names):
+    for condition in node.ifs:
+        rest = [other for other in node.ifs if other is not condition]
+        for ifs in (rest, [ast.UnaryOp(ast.Not(), condition), *rest]):
+            yield ast.comprehension(node.target, node.iter, ifs, 0)
+
+
+CHANGES = {
+    ast.Constant: _constant,
+    ast.Name: _name,
+    ast.Attribute: _attribute,
+    ast.BinOp: _operation,
+    ast.UnaryOp: lambda node, names: [node.operand],
+    ast.BoolOp: lambda node, names: node.values,
+    ast.IfExp: lambda node, names: [node.body, node.orelse],
+    ast.Call: _call,
+    ast.comprehension: _comprehension,
+}

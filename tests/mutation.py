@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 import pytest
-from mutants import mutants
+from breaks import mutants
 
 ROOT = Path(__file__).resolve().parents[1]
 OPTIONS = ["-x", "-q", "-n", "0", "-p", "no:cacheprovider"]

@@ -37,6 +37,14 @@ def very_stubborn():
     busy()
 
 
+def insatiable():
+    while True:
+        try:
+            busy()
+        except BaseException:
+            continue
+
+
 def talkative():
     while True:
         print("still here")
@@ -73,6 +81,13 @@ def test_a_loop_without_end_is_stopped_and_pointed_at(answer, place):
     assert result.code == "time"
     assert "still running after 0.2 s: does a loop never end?" in result.message
     assert "of test_exercise_run.py: `" in result.message
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs signals")
+def test_a_loop_that_swallows_every_stop_is_stopped():
+    assert judge(insatiable, seconds=LIMIT).code == "time"
+    assert judge(lambda: 1, oracle=lambda: 1).passed
+    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs signals")

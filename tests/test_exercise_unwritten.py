@@ -46,6 +46,27 @@ def test_dots_that_are_no_blank_do_not_count(source):
     assert judge(define(source, "answer"), oracle=lambda: 1).passed
 
 
+WHOLE = [
+    "class Box: pass",
+    "def helper():\n        'Wait.'",
+    "if not True: raise NotImplementedError",
+    "if not True:\n        raise NotImplementedError('odd input')",
+]
+
+
+@pytest.mark.parametrize("line", [*WHOLE, "last = (..., 0)", "helper = lambda: ..."])
+def test_a_right_answer_is_not_open_whatever_it_holds(line):
+    source = f"def answer():\n    {line}\n    return 1"
+    assert judge(define(source, "answer"), oracle=lambda: 1).passed
+
+
+@pytest.mark.parametrize("line", WHOLE)
+def test_what_is_wrong_with_a_whole_answer_is_said(line):
+    source = f"def answer():\n    {line}\n    return 2"
+    result = judge(define(source, "answer"), oracle=lambda: 1)
+    assert result.message == "2 is not right: expected 1."
+
+
 @pytest.mark.parametrize("value", [..., [1, ...], {"a": (1, [...])}])
 def test_a_value_with_dots_in_it_is_open(value):
     assert judge(value, name=None).status == "open"

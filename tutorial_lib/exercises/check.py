@@ -84,13 +84,13 @@ def _first_failing(exercise, answer):
 
 
 def _result(exercise, answer):
-    about = {"hints": exercise.hints, "call": exercise.call}
-    todo = _still_open(exercise, answer)
-    if todo:
-        return Result(exercise.heading, "open", "open", todo, **about)
     printed, steps = Printed(), exercise.steps or [Step("the answer is right", _same)]
     with quiet(printed), undisturbed(), usual_settings():
         done, wrong = _run_steps(exercise, steps, answer)
+    about = {"hints": exercise.hints, "call": exercise.call}
+    todo = wrong and _still_open(exercise, answer)  # a right answer may have a `...`
+    if todo:
+        return Result(exercise.heading, "open", "open", todo, **about)
     marks = ["pass"] * done + ["fail"] + ["open"] * len(steps)
     labels = [step.label for step in steps]
     about["steps"] = [*zip(marks, labels, strict=False)]

@@ -19,13 +19,19 @@ BINDS = re.compile(r"^(?:(?:def|class)[ ]+(\w+)|(\w+)[ ]*(?::[^=\n]+)?=(?!=))", 
 
 
 def open_lines(answer):
-    """Return the lines of a function or class that are still to be written.
+    """Return the lines of a function or class that seem to be still to write.
 
-    Open are: a `...` anywhere but in an index (`x[..., 0]`) or a default value, a
-    `raise NotImplementedError`, and a body with nothing but a docstring or `pass`.
+    These are a `...` anywhere but in an index (`x[..., 0]`) or a default value, and of
+    the function, or of the class's methods, a body with nothing but a docstring or
+    `pass` and a `raise NotImplementedError` that stands under no condition.
+    An answer that is right may hold such lines as well.
     """
     tree = tree_of(answer)
-    return sorted({node.lineno for node in _open(tree)}) if tree else []
+    if tree is None:
+        return []
+    parts = tree.body if isinstance(tree, ast.ClassDef) else [tree]
+    functions = [part for part in parts if isinstance(part, ast.FunctionDef)]
+    return sorted({*_holes(tree), *(n for part in functions for n in _unwritten(part))})
 
 
 def is_bare_class(answer):
@@ -64,12 +70,11 @@ def globals_of(answer):
     return functions[0].__globals__ if functions else {}
 
 
-def _open(node):
-    if _is_hole(node) or _is_unwritten(node):
-        yield node
-    else:
-        for child in _children(node):
-            yield from _open(child)
+def _holes(node):
+    if isinstance(node, ast.Constant) and node.value is Ellipsis:
+        yield node.lineno
+    for child in _children(node):
+        yield from _holes(child)
 
 
 def _children(node):
@@ -82,17 +87,16 @@ def _children(node):
                 yield child
 
 
-def _is_hole(node):
-    if isinstance(node, ast.Raise):
-        raised = getattr(node.exc, "func", node.exc)
-        return getattr(raised, "id", None) == "NotImplementedError"
-    return isinstance(node, ast.Constant) and node.value is Ellipsis
+def _unwritten(function):
+    """Yield the lines of a function that stand in for its body."""
+    if all(isinstance(line, ast.Pass) or _is_text(line) for line in function.body):
+        yield function.lineno
+    yield from (line.lineno for line in function.body if _is_refusal(line))
 
 
-def _is_unwritten(node):
-    if not isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-        return False
-    return all(isinstance(line, ast.Pass) or _is_text(line) for line in node.body)
+def _is_refusal(line):
+    raised = line.exc if isinstance(line, ast.Raise) else None
+    return getattr(getattr(raised, "func", raised), "id", "") == "NotImplementedError"
 
 
 def _is_text(line):

@@ -54,7 +54,7 @@ def _(probe):
 
 @window.step("near keys share the attention equally")
 def _(probe):
-    probe(torch.tensor([0.4, 1.1, 2.3]), torch.linspace(0, 3, 7), 0.8)
+    probe(torch.tensor([0.4, 1.1, 2.3]), torch.linspace(0, 3, 7), 0.65)
     probe.same()
 
 
@@ -203,6 +203,7 @@ def _(probe):
 def _(probe):
     keys = torch.rand(9)
     keys[7] = keys[3]  # another key, although it lies at the same place
+    keys[0] = 1.4  # so far from the others that its similarities sum to less than 1
     probe(keys, torch.randn(9), gaussian(0.2))
     probe.same()
 
@@ -217,13 +218,15 @@ def _(probe):
 @left_out.step("the error can teach the kernel its width")
 def _(probe):
     width = torch.tensor(0.3, requires_grad=True)
-    error = probe(torch.rand(9), torch.randn(9), gaussian(width))
-    message = (
-        "You return a plain number, which cannot say how it depends on the width: "
-        "return a tensor, without `.item()` or `float()` on the way."
-    )
-    probe.require(torch.is_tensor(error), "plain-number", message)
-    probe.gradients(width)
+    for kernel in (gaussian, epanechnikov):  # the second leaves one key alone
+        keys = torch.tensor([0.0, 0.1, 0.3, 5.0])
+        error = probe(keys, torch.randn(4), kernel(width))
+        message = (
+            "You return a plain number, which cannot say how it depends on the width: "
+            "return a tensor, without `.item()` or `float()` on the way."
+        )
+        probe.require(torch.is_tensor(error), "plain-number", message)
+        probe.gradients(width)
 
 
 sphere = Exercise(

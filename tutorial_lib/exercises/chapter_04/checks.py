@@ -7,7 +7,7 @@ import math
 
 import torch
 
-from tutorial_lib.exercises.exercise import Exercise, Wrong
+from tutorial_lib.exercises.exercise import Exercise
 from tutorial_lib.exercises.memory import Watch
 from tutorial_lib.exercises.probe import call_advising
 
@@ -40,26 +40,21 @@ def packed_mask(sentence):
     return mask
 
 
+NO_AXIS = (
+    "must match the size",
+    "axes",
+    "The tables do not fit. `sentence[:, :, None] == sentence[:, None, :]` is (batch, "
+    "query, key), and `sentence > 0`, (batch, key), lacks an axis for the queries.",
+)
+
+
 @packed.step("a boolean mask, (batch, query, key)")
 def _(probe):
-    mask = _call(probe, torch.tensor([[1, 1, 2, 2, 2], [1, 2, 3, 4, 4]]))
+    sentence = torch.tensor([[1, 1, 2, 2, 2], [1, 2, 3, 4, 4]])
+    mask = call_advising(probe, (sentence,), [NO_AXIS])
     probe.shape(mask, batch=2, query=5, key=5)
     message = f"The mask must be boolean, got {mask.dtype}."
     probe.require(mask.dtype == torch.bool, "dtype", message)
-
-
-def _call(probe, sentence):
-    try:
-        return probe(sentence)
-    except Wrong as wrong:
-        if "must match the size" in wrong.message:
-            advice = (
-                "\nThe tables do not fit. `sentence > 0` is (batch, token): where you "
-                "join it to a (batch, query, key) table, give it an axis for the "
-                "queries, (batch, 1, key)."
-            )
-            raise Wrong("axes", wrong.message + advice) from None
-        raise
 
 
 @packed.step("two sentences that do not see each other, nor the future")
@@ -113,6 +108,7 @@ def _some_hidden():
 @additive.step("0 where a query may look, below 0 elsewhere, of the type asked for")
 def _(probe):
     mask = _some_hidden()
+    mask[2] = False
     for dtype in (torch.float32, torch.float16):
         added = call_advising(probe, (mask, dtype), [OVERFLOW])
         probe.shape(added, query=3, key=4)
@@ -120,7 +116,8 @@ def _(probe):
         probe.require(added.dtype == dtype, "dtype", message)
         message = "Where a query may look, exactly 0 must be added."
         probe.require(added[mask].eq(0).all(), "visible", message)
-        message = "Where a query may not look, a number far below 0 must be added."
+        message = "Where a query may not look, in an empty row as well, a number far "
+        message += "below 0 must be added."
         probe.require(added[~mask].lt(0).all(), "hidden", message)
 
 
@@ -306,8 +303,9 @@ def _explain_false_alarm(probe, name):
         "false-alarm",
         f"Your test finds a leak where none is: in the attention {name}. The usual "
         "causes: you compare the output at the place that you changed, which may "
-        "move; you compare with an attention of your own instead of comparing "
-        "before and after; or you compare exactly, where the sixth digit may differ.",
+        "move; you change earlier words, not later ones; you compare with an attention "
+        "of your own instead of comparing before and after; or you compare exactly, "
+        "where the sixth digit may differ.",
     )
 
 

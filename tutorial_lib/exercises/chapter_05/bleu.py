@@ -62,10 +62,11 @@ def sentence_bleu(output, reference):
     return _bleu([output], [reference])
 
 
-@sentence.step("a right sentence scores 1")
+@sentence.step("a right sentence scores 1, be it of four words")
 def _(probe):
-    probe(REFERENCE, REFERENCE)
-    probe.same()
+    for words in (REFERENCE, REFERENCE[:4]):
+        probe(words, words)
+        probe.same()
 
 
 @sentence.step("the mean of the four precisions is geometric, all weighing the same")
@@ -158,6 +159,8 @@ def _(probe):
     probe([SHORTER], [REFERENCE])
     probe.same()
     probe([REPEATED], [REFERENCE])
+    probe.same()
+    probe([REFERENCE[:4]], [REFERENCE[:4]])
     probe.same()
 
 

@@ -97,9 +97,9 @@ _LOOK = (
 
 @unrolling.step("the states are right, padding or not")
 def _(probe):
-    for lengths in ([5, 5], [5, 2]):
+    for lengths in ([5, 5], [5, 2], [4]):
         states = _states(probe, _translator(lengths), 4)
-        probe.shape(states, batch=2, query=4, d_hidden=3)
+        probe.shape(states, batch=len(lengths), query=4, d_hidden=3)
         probe.same()
 
 
@@ -229,7 +229,7 @@ for _label, *_case in [
     (
         "several sentences are pooled, not averaged",
         [_LOOKS, _LOOKS[:1]],
-        [_SURE, {(0, 1)}],
+        [{(0, 0), (1, 1), (2, 0)}, {(0, 1)}],
         [{(1, 2), (0, 0)}, set()],
     ),
 ]:
@@ -298,6 +298,20 @@ def _(probe):
     probe.same()
 
 
+@dot.step("each query has a mask of its own, and none reads NaN")
+def _(probe):
+    probe.build(d_query=3, d_key=6, d_hidden=8)
+    mask = torch.rand(2, 4, 5) < 0.6
+    mask[1, 2] = False
+    read = probe(*_to_read(), mask)
+    message = (
+        "A query that may look at nothing reads NaN: its scores are all −∞. "
+        "`masked_softmax` takes care of that case (chapter 4)."
+    )
+    probe.require(not read.isnan().any(), "nan", message)
+    probe.same(output=read.where(mask.any(dim=-1, keepdim=True), 0))
+
+
 @dot.step("gradients reach both projections")
 def _(probe):
     module = probe.build(d_query=3, d_key=6, d_hidden=8)
@@ -332,10 +346,11 @@ def coverage(weights, lengths):
 
 @covering.step("one number for each source word")
 def _(probe):
-    weights = torch.randn(2, 4, 3).softmax(dim=-1)
-    total = probe(weights, torch.tensor([4, 4]))
-    probe.shape(total, batch=2, key=3)
-    probe.same()
+    for batch in (2, 1):
+        weights = torch.randn(batch, 4, 3).softmax(dim=-1)
+        total = probe(weights, torch.tensor([4] * batch))
+        probe.shape(total, batch=batch, key=3)
+        probe.same()
 
 
 @covering.step("a sentence of so many words was given so much attention in all")

@@ -126,8 +126,9 @@ def _(probe):
 
 @shift.step("every pair by its own speed")
 def _(probe):
-    probe(5, 8)
-    probe.same()
+    for shift in (5, 200):
+        probe(shift, 8)
+        probe.same()
 
 
 @shift.step("backward as well")
@@ -180,24 +181,29 @@ def _(probe):
     x = torch.randn(4, 8)
     turned = probe(x, 2, 2)  # square, so that halves left transposed still fit
     message = (
-        "A turn changes no length, but here patches come out longer or shorter: their "
-        "halves have been mixed. If you brought an axis forward, bring it back."
+        "A turn changes no length, but here patches come out longer or shorter. Has "
+        "something been added to them, or an axis been brought forward and not back?"
     )
     kept = probe.close(turned.norm(dim=-1), x.norm(dim=-1), 1e-4)
     probe.require(kept, "not-back", message)
 
 
+def _expect_products(probe, *arguments):
+    """Compare what rotary is for: each half's products, wherever counting begins."""
+    turned = [x.chunk(2, dim=-1) for x in (probe(*arguments), probe.oracle())]
+    found, right = ([half @ half.mT for half in halves] for halves in turned)
+    probe.same(right, output=found)
+
+
 @grid.step("each half is turned by its own coordinate")
 def _(probe):
-    probe(torch.randn(12, 8), 3, 4)
-    probe.same()
+    _expect_products(probe, torch.randn(12, 8), 3, 4)
 
 
 @grid.step("with axes for batch and head in front")
 def _(probe):
     try:
-        probe(torch.randn(2, 3, 10, 12), 5, 2)
-        probe.same()
+        _expect_products(probe, torch.randn(2, 3, 10, 12), 5, 2)
     except Wrong:
         raise Wrong(
             "fixed-axes",
@@ -331,6 +337,11 @@ def _(probe):
         "exist: encode each word when its turn comes."
     )
     probe.require(attention.ahead <= 1, "encoded-ahead", message)
+    message = (
+        "The outputs are right, but you encode earlier words again. Encode each word "
+        "once, alone: `start=` tells the encoding where it stands."
+    )
+    probe.require(encoding.most == 1, "encoded-again", message)
 
 
 @word.step("a single word is a sentence")

@@ -8,6 +8,7 @@ from torch import nn
 
 from tutorial_lib.exercises.counting import Count
 from tutorial_lib.exercises.exercise import Exercise
+from tutorial_lib.exercises.probe import call_advising
 
 from .layer_norm import averages, norm, watched
 
@@ -39,11 +40,19 @@ def leak(layer, x):
     return largest
 
 
+MODE = (
+    "object has no attribute",
+    "mode",
+    "`layer` may be any function. Call it as it is: in evaluation mode batch norm "
+    "looks at no neighbor, and its leak would stay unseen.",
+)
+
+
 def _finds(layer):
     """Return a step that compares what is found in a layer with the oracle's."""
 
     def step(probe):
-        found = probe(layer, torch.randn(4, 3, 5))
+        found = call_advising(probe, (layer, torch.randn(4, 3, 5)), [MODE])
         right = torch.as_tensor(probe.oracle()).detach()
         message = (
             "Return how large the largest difference is, not whether there is one."
@@ -192,7 +201,7 @@ COUNT = Count(
 )
 
 
-@counting.step("a formula, with no block built")
+@counting.step("a block with d_model = 6 and d_ff = 32, without building it")
 def _(probe):
     with watched(nn.Module, "__init__") as calls:
         probe(6, 32)

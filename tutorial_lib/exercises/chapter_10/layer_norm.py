@@ -199,6 +199,12 @@ def _(probe):
     probe.same()
 
 
+@norm.step("without another it is 1e-5")
+def _(probe):
+    probe(0.01 * torch.randn(2, 3, 4), torch.ones(4), torch.zeros(4))
+    probe.same()
+
+
 @norm.step("also for axes other than (batch, token, d_model)")
 def _(probe):
     probe(torch.randn(2, 2, 3, 4), torch.ones(4), torch.zeros(4))

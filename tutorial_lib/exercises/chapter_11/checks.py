@@ -218,6 +218,23 @@ def _(probe):
     probe.same()
 
 
+@mending.step("the same words after the same three, a second time")
+def _(probe):
+    probe.build(9, 8, 16)
+    words = _sentence(5)
+    _, seen = probe(words[:, :3])
+    first = probe(words[:, 3:], seen)
+    try:
+        same = probe.close(first, probe(words[:, 3:], seen))
+    except Wrong:
+        same = False
+    message = (
+        "The second time something else comes out: your module remembers what it was "
+        "given. What stands in front of the new words, `before` alone says."
+    )
+    probe.require(same, "remembers", message)
+
+
 counting = Exercise(
     "11.4",
     "How many parameters?",

@@ -3,10 +3,14 @@
 The definitions here are slow loops; this module does not know the vectorized ones.
 """
 
+from unittest import mock
+
+import einops.einops
 import torch
 
 from tutorial_lib.exercises.counting import Count
 from tutorial_lib.exercises.exercise import Exercise
+from tutorial_lib.exercises.memory import Watch
 from tutorial_lib.exercises.probe import call_advising
 
 __all__ = ["counting", "cutting", "sizes", "stretching"]
@@ -108,6 +112,19 @@ for _label, _shape, _size in [
         count, numbers = height * width // size**2, channels * size**2
         probe.shape(patches, batch=batch, patch=count, number=numbers)
         probe.same()
+
+
+@cutting.step("by reshape and permute, with nothing ready-made")
+def _(probe):
+    rearranged = mock.patch.object(einops.einops, "reduce", wraps=einops.einops.reduce)
+    with rearranged as rearrange, Watch() as seen:
+        probe(torch.randn(1, 2, 4, 4), 2)
+    message = (
+        "The patches are right, but this time do without `rearrange` and `unfold`: "
+        "reshape, permute, reshape."
+    )
+    ready_made = rearrange.called or "unfold" in seen.sizes
+    probe.require(not ready_made, "ready-made", message)
 
 
 @cutting.step("gradients reach the pixels")
@@ -234,6 +251,7 @@ def _bicubic(distance, a=-0.75):
 
 for _label, _before, _side in [
     ("from 2 × 2 to 3 × 3 patches", 2, 3),
+    ("from a single patch to 2 × 2", 1, 2),
     ("from 4 × 4 to 6 × 6 patches", 4, 6),
     ("back, from 6 × 6 to 3 × 3", 6, 3),
 ]:
