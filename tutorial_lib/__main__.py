@@ -21,6 +21,8 @@ def main(arguments=None):
         return options.command(options)
     except ValueError as error:
         return _fail(str(error))
+    except KeyboardInterrupt:
+        return _fail("stopped by Ctrl-C")
 
 
 def _parser():
