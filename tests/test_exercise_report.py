@@ -1,21 +1,22 @@
-"""Who passed what: answers are found and judged, and no submission harms the report."""
+"""Who passed what: answers are found and judged, and make a table."""
 
 import copy
-import csv
-import io
 import json
+import subprocess
+import sys
 import textwrap
 from pathlib import Path
 
 import pytest
 from classroom import cell_of, handed_in, make_book
 
-from tutorial_lib.__main__ import main
-from tutorial_lib.tools.classroom import process, report
+from tutorial_lib.exercises.exercise import find
+from tutorial_lib.tools.classroom import grader, process
 from tutorial_lib.tools.classroom.grader import Grading
 from tutorial_lib.tools.classroom.process import Outcome, grade
 from tutorial_lib.tools.classroom.sheets import sheets
-from tutorial_lib.tools.classroom.submission import Unusable, read_cells
+from tutorial_lib.tools.classroom.submission import Cell, Unusable, read_cells
+from tutorial_lib.tools.classroom.tampering import judges
 from tutorial_lib.tools.notebooks import source_of
 
 ROOT = Path(__file__).parents[1]
@@ -35,7 +36,7 @@ def marks(book, tmp_path):
 
     def judge(*, chapter=None, **options):
         path = handed_in(book, tmp_path / "ada.ipynb", **options)
-        grading = Grading(book, path, chapter)
+        grading = Grading(book, read_cells(path), chapter)
         return {number: grading.grade(number) for number in grading.numbers}
 
     return judge
@@ -79,6 +80,109 @@ def test_a_check_that_was_made_to_accept_anything_accepts_nothing(marks, monkeyp
     assert {remark for _, remark in marks().values()} == {
         "the check was tampered with: it accepts a wrong answer"
     }
+
+
+def changed(before):
+    """Return where there is another object than before among what judges answers."""
+    return {place for place, _ in before - judges()}
+
+
+def test_grading_changes_nothing_of_what_judges_answers(marks):
+    before = judges()
+    assert marks(second=WRONG, third="...")["99.1"] == ("passed", "")
+    assert changed(before) == set()
+
+
+def test_a_change_of_what_judges_answers_is_found(monkeypatch):
+    before, exercise = judges(), find("99.2")
+    monkeypatch.setattr(grader, "check", lambda *_: "passed")
+    monkeypatch.setattr(exercise, "steps", exercise.steps[1:])
+    check = "tutorial_lib.tools.classroom.grader.check"
+    assert changed(before) >= {check, "example_softmax, step 1"}
+
+
+def test_an_answer_that_removes_the_steps_is_judged_by_all_of_them(marks, book):
+    clear = "from tutorial_lib.exercises.exercise import find\n"
+    clear += WRONG.replace("    return", "    find('99.2').steps.clear()\n    return")
+    steps = [*find("99.2").steps]
+    try:
+        assert marks(second=clear)["99.2"] == ("failed", "wrong-axis")
+    finally:
+        find("99.2").steps[:] = steps
+
+
+@pytest.mark.parametrize(
+    ("place", "name"), [("second", "example_softmax"), ("fourth", "ExampleScores")]
+)
+def test_the_book_s_own_answer_is_nobody_s(marks, place, name):
+    theirs = f"from tutorial_lib.exercises.exercise import EXERCISES\n{name} = "
+    found = marks(**{place: f"{theirs}EXERCISES[{name!r}].oracle"})
+    reason = ("failed", "its code stands in no cell of the notebook")
+    assert [mark for mark in found.values() if mark[0] != "passed"] == [reason]
+
+
+def test_an_answer_that_was_decorated_is_the_student_s_own(marks, book):
+    assert marks(second=f"@torch.no_grad()\n{solution_of(book, 1)}") == PASSED
+
+
+LOOKS = {
+    "import sys; sys._getframe()": "sys._getframe",
+    "import sys; sys._current_frames()": "sys._current_frames",
+    "import inspect; inspect.stack()": "sys._getframe",
+    "import gc; gc.get_objects()": "gc.get_objects",
+    "try: 1 / 0\nexcept Exception as e: e.__traceback__.tb_frame": "tb_frame",
+    "import collections; collections.namedtuple('Point', 'x y')": None,
+    "import traceback\ntry: 1 / 0\nexcept Exception: traceback.format_exc()": None,
+    "import torch; torch.ones(2).sum()": None,
+}
+
+
+def test_a_cell_that_looks_at_frames_that_are_not_its_own_is_told_of():
+    program = f"""
+        import json
+        from tutorial_lib.tools.classroom.tampering import watch
+        told = []
+        watch(told.append)
+        for source in {[*LOOKS]!r}:
+            found = len(told)
+            exec(compile(source, "<cell 1>", "exec"), {{}})
+            print(json.dumps(told[found:]))
+        """
+    command = [sys.executable, "-c", textwrap.dedent(program)]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    for source, line in zip(LOOKS, ran.stdout.splitlines(), strict=True):
+        looked = LOOKS[source] and f"looked into the grader: {LOOKS[source]}"
+        assert set(json.loads(line)) == ({looked} if looked else set()), source
+
+
+def lines_run(work):
+    """Count the lines of Python that are run."""
+    count = 0
+
+    def trace(frame, event, argument):
+        nonlocal count
+        count += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def test_twice_as_many_statements_are_twice_the_work(book):
+    def work(count):
+        numbers = "".join(f"v{n} = {n}\nmy_spread += 1\n" for n in range(count))
+        cell = Cell(0, "", True, f"my_spread = {64 - count}\n{numbers}")
+        grading = Grading(book, [cell], 99)
+        assert grading.grade("99.1") == ("failed", "variance")
+
+    work(1)
+    few, many, most = (lines_run(lambda n=n: work(n)) for n in (100, 200, 400))
+    assert most - many < 2.2 * (many - few)
 
 
 def test_of_copied_cells_the_last_that_is_filled_in_counts(marks):
@@ -242,13 +346,13 @@ def test_a_notebook_without_an_exercise_asks_for_the_chapter(marks):
 
 
 @pytest.fixture
-def graded_by(monkeypatch, tmp_path):
+def graded_by(monkeypatch):
     """Return a function that grades by another program, which costs no torch."""
 
     def judge(program, *, seconds=1):
         opening = """
             import json, os, sys, time
-            job = json.load(sys.stdin)
+            job = json.loads(sys.stdin.readline())
             done, secret = job["done"], job["secret"]
             def say(secret=secret, **words):
                 print(json.dumps(words | {"secret": secret}), flush=True)
@@ -258,7 +362,7 @@ def graded_by(monkeypatch, tmp_path):
             """
         whole = textwrap.dedent(opening) + textwrap.dedent(program)
         monkeypatch.setattr(process, "PROGRAM", whole)
-        return grade(ROOT, tmp_path / "ada.ipynb", seconds=seconds, gigabytes=4).marks
+        return grade(ROOT, [], seconds=seconds, gigabytes=4).marks
 
     return judge
 
@@ -286,32 +390,31 @@ def test_a_child_that_keeps_the_report_open_does_not_stop_it(graded_by):
         passed("1.1")
         if os.fork() == 0:
             os.setsid()
-            time.sleep(3)
-        os._exit(0)
+            time.sleep(60)
+        os._exit(3)
         """
-    assert graded_by(program)["1.2"] == ("failed", "took longer than 1 seconds")
+    assert graded_by(program, seconds=30)["1.2"] == (
+        "failed",
+        "ended the process (exit status 3)",
+    )
 
 
-def test_a_grader_knows_no_secret_and_its_folder_is_deleted(
-    graded_by, monkeypatch, tmp_path
-):
+def test_a_grader_knows_no_secret_and_its_folder_is_deleted(graded_by, monkeypatch):
     monkeypatch.setenv("SECRET", "1")
-    program = f"""
+    program = """
         open("left", "w").close()
         found = [os.getcwd(), os.environ["HOME"], "SECRET" in os.environ]
-        open({str(tmp_path / "found")!r}, "w").write(json.dumps(found))
-        passed("1.1"); passed("1.2")
+        say(number="1.1", status="passed", remark=json.dumps(found)); passed("1.2")
         """
-    graded_by(program)
-    folder, home, knows_secret = json.loads((tmp_path / "found").read_text())
+    folder, home, knows_secret = json.loads(graded_by(program)["1.1"][1])
     assert folder == home
     assert not Path(folder).exists()
     assert not knows_secret
 
 
-def test_a_process_that_cannot_start_is_a_reason_not_to_grade(monkeypatch, tmp_path):
+def test_a_process_that_cannot_start_is_a_reason_not_to_grade(monkeypatch):
     monkeypatch.setattr(process, "PROGRAM", "raise SystemExit(1)")
-    outcome = grade(ROOT, tmp_path / "ada.ipynb", seconds=1, gigabytes=4)
+    outcome = grade(ROOT, [], seconds=1, gigabytes=4)
     assert outcome == Outcome(problem="ended the process (exit status 1)")
 
 
@@ -326,7 +429,7 @@ def test_the_grader_itself_outlives_a_harmful_submission(tmp_path):
     sheet.tasks[3].stub["source"] = "my_scores = [0.0] * 10**10"
     path = tmp_path / "eve.ipynb"
     path.write_text(json.dumps(sheet.notebook))
-    outcome = grade(ROOT, path, seconds=120, gigabytes=3)
+    outcome = grade(ROOT, read_cells(path), seconds=120, gigabytes=3)
     assert outcome == Outcome(
         chapter=1,
         marks={
@@ -338,85 +441,30 @@ def test_the_grader_itself_outlives_a_harmful_submission(tmp_path):
     )
 
 
-# --- The table --------------------------------------------------------------------
+FORGE = """import sys
+def forge():
+    frame = sys._getframe()
+    while "say" not in frame.f_locals:
+        frame = frame.f_back
+    frame.f_locals["say"](number="1.4", status="passed", remark="")
+    return []
+my_scores = forge()"""
+REPLACE = """import tutorial_lib.tools.classroom.grader as grader
+def top_k_weights(scores, k):
+    grader.check = lambda answer, name: None
+    return scores"""
 
 
-def test_the_table_has_a_row_for_each_student_and_a_column_for_each_exercise():
-    outcomes = {
-        "eve": Outcome(problem="not a notebook"),
-        "bob": Outcome(10, {"10.1": ("open", "")}),
-        "ada": Outcome(2, {"2.10": ("failed", "no-scale"), "2.9": ("passed", "")}),
-        "=ada()": Outcome(2, {"2.9": ("failed", "error:\nodd")}),
+def test_who_speaks_for_the_grader_or_replaces_the_check_is_found_out(tmp_path):
+    [sheet] = sheets(ROOT, "1")
+    sheet.tasks[1].stub["source"], sheet.tasks[3].stub["source"] = REPLACE, FORGE
+    path = tmp_path / "eve.ipynb"
+    path.write_text(json.dumps(sheet.notebook))
+    outcome = grade(ROOT, read_cells(path), seconds=120, gigabytes=3)
+    changed = "tutorial_lib.tools.classroom.grader.check was changed"
+    assert outcome.marks == {
+        "1.1": ("open", ""),
+        "1.2": ("failed", f"the check was tampered with: {changed}"),
+        "1.3": ("open", ""),
+        "1.4": ("failed", "looked into the grader: sys._getframe"),
     }
-    assert report.table(outcomes) == (
-        "student,chapter,2.9,2.10,10.1,passed,remarks\n"
-        "'=ada(),2,failed,,,0,2.9 error: odd\n"
-        "ada,2,passed,failed,,1,2.10 no-scale\n"
-        "bob,10,,,open,0,\n"
-        "eve,,,,,,could not be graded: not a notebook\n"
-    )
-
-
-def test_students_are_named_by_their_files_and_by_their_folders_where_that_is_needed():
-    paths = [Path("in/ada/ch03.ipynb"), Path("in/bob/ch03.ipynb")]
-    assert report.students(paths) == ["ada/ch03", "bob/ch03"]
-    assert report.students([Path("ada.ipynb"), Path("in/bob.ipynb")]) == ["ada", "bob"]
-
-
-def test_files_folders_and_patterns_name_each_notebook_once(tmp_path, monkeypatch):
-    for name in ("b.ipynb", "a.ipynb", "notes.txt", ".ipynb_checkpoints/a.ipynb"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).touch()
-    monkeypatch.chdir(tmp_path)
-    both = [Path("a.ipynb"), Path("b.ipynb")]
-    assert report.find_notebooks(["*.ipynb", "a.ipynb", "."]) == both
-    with pytest.raises(ValueError, match="there is no c"):
-        report.find_notebooks(["c.ipynb"])
-
-
-def test_the_command_line_writes_the_table_in_order(tmp_path, monkeypatch, capsys):
-    def judge(root, path, **rules):
-        return Outcome(1, {"1.1": ("passed", f"{path.stem} {rules['seconds']}")})
-
-    monkeypatch.setattr(report, "grade", judge)
-    monkeypatch.chdir(ROOT)
-    files = [tmp_path / f"{name}.ipynb" for name in ("c", "a", "b")]
-    for file in files:
-        file.touch()
-    out = tmp_path / "report.csv"
-    arguments = ["exercises", "--report", *map(str, files), "--out", str(out)]
-    assert main([*arguments, "--seconds", "5"]) == 0
-    assert capsys.readouterr().out == f"3 submissions are in {out}.\n"
-    rows = list(csv.DictReader(io.StringIO(out.read_text())))
-    assert [row["remarks"] for row in rows] == ["1.1 a 5.0", "1.1 b 5.0", "1.1 c 5.0"]
-
-
-def test_ctrl_c_ends_what_is_being_graded_and_keeps_what_was(tmp_path, monkeypatch):
-    program = """
-        import json, os, signal, sys, time
-        job = json.load(sys.stdin)
-        def say(**words):
-            print(json.dumps(words | {"secret": job["secret"]}), flush=True)
-        say(chapter=1, exercises=["1.1"])
-        if "first" not in job["path"]:
-            os.kill(os.getppid(), signal.SIGINT)
-            time.sleep(60)
-        say(number="1.1", status="passed", remark="")
-        """
-    monkeypatch.setattr(process, "PROGRAM", textwrap.dedent(program))
-    monkeypatch.setattr(report, "PROCESSES", 1)
-    for name in ("1-first", "2-second", "3-third"):
-        (tmp_path / f"{name}.ipynb").touch()
-    outcomes = report.grade_all(ROOT, [str(tmp_path)], seconds=90, gigabytes=1)
-    stopped = Outcome(problem="stopped by Ctrl-C")
-    passed = Outcome(1, {"1.1": ("passed", "")})
-    assert [*outcomes.values()] == [passed, stopped, stopped]
-
-
-def test_a_table_that_cannot_be_written_is_known_before_anything_is_graded(
-    tmp_path, monkeypatch
-):
-    monkeypatch.setattr(report, "grade", lambda *_, **__: pytest.fail("graded"))
-    for out in (tmp_path / "ada.ipynb", tmp_path / "nowhere" / "report.csv"):
-        with pytest.raises(ValueError, match=r"not, choose another|cannot be written"):
-            report.write_report(ROOT, [str(tmp_path)], out, seconds=1, gigabytes=1)

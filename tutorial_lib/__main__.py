@@ -24,6 +24,8 @@ def main(arguments=None):
     except OSError as error:  # no such file, a folder in the way, a full disk
         name = error.filename or "a file"
         return _fail(f"{name} cannot be read or written: {error.strerror or error}")
+    except KeyboardInterrupt:
+        return _fail("stopped by Ctrl-C")
 
 
 def _parser():

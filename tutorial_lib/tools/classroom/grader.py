@@ -13,23 +13,22 @@ import json
 import linecache
 import os
 import sys
-from pathlib import Path
 
 import torch
 
 from tutorial_lib.exercises.check import check
+from tutorial_lib.exercises.run import error_text
 from tutorial_lib.tools.notebooks import code_cells, source_of, tags_of
 
 from .sheets import sheets
 from .statements import leading_to, statements
-from .submission import Submission, Unusable, read_cells
-
-STATUS = {"pass": "passed", "open": "open"}
+from .submission import Cell, Submission, Unusable
+from .tampering import CELL, is_own, judges, watch
 
 
 def main():
-    """Grade the submission that the standard input describes."""
-    job, owner = json.load(sys.stdin), os.getpid()
+    """Grade the submission that the first line of the standard input describes."""
+    job, owner = json.loads(sys.stdin.readline()), os.getpid()
     secret = job.pop("secret")
     channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -39,41 +38,30 @@ def main():
         if os.getpid() == owner:  # and not a copy that the student's code made
             print(json.dumps(words | {"secret": secret}), file=channel, flush=True)
 
-    _limit_memory(job["gigabytes"])
+    cells = [Cell(**cell) for cell in job["cells"]]
     try:
-        grading = Grading(job["root"], Path(job["path"]), job["chapter"])
+        grading = Grading(job["root"], cells, job["chapter"])
     except Unusable as reason:
         say(unusable=str(reason))
         return
     say(chapter=grading.sheet.chapter, exercises=grading.numbers)
+    watch(lambda what: say(tampered=what))
+    before = judges()
     for number in grading.numbers:
         if number not in job["done"]:
             status, remark = grading.grade(number)
-            say(number=number, status=status, remark=remark[:200])
-
-
-def _limit_memory(gigabytes):
-    """Let no process have more data than this, and no file grow without end."""
-    try:
-        import resource
-    except ModuleNotFoundError:  # on Windows
-        return
-    limits = {
-        resource.RLIMIT_CORE: 0,
-        resource.RLIMIT_DATA: int(gigabytes * 2**30),
-        resource.RLIMIT_FSIZE: 100_000_000,  # bytes
-    }
-    for limit, most in limits.items():
-        _, hard = resource.getrlimit(limit)
-        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        resource.setrlimit(limit, (most, most))
+            if lost := before - judges():
+                place = min(lost)[0]
+                say(tampered=f"the check was tampered with: {place} was changed")
+                return
+            say(number=number, status=status, remark=remark)
 
 
 class Grading:
     """A submission next to the sheet that it answers. Raises Unusable."""
 
-    def __init__(self, root, path, chapter=None):
-        self.submission = Submission(read_cells(path))
+    def __init__(self, root, cells, chapter=None):
+        self.submission = Submission(cells)
         [self.sheet] = sheets(root, str(chapter or self.submission.chapter()))
         self.tasks = {task.exercise.number: task for task in self.sheet.tasks}
         # What a submission lacks, such as its imports, is taken from the book.
@@ -83,6 +71,9 @@ class Grading:
             if "exercise" not in tags_of(cell)
             for statement in statements(None, source_of(cell))
         ]
+        for cell in cells:  # so that what fails can be shown by its line
+            lines, name = cell.source.splitlines(keepends=True), _file(cell)
+            linecache.cache[name] = (len(cell.source), None, lines, name)
 
     @property
     def numbers(self):
@@ -125,19 +116,14 @@ class Grading:
         if name not in namespace:
             return "failed", error or f"{name} has no value"
         result = check(namespace[name], task.exercise.name)
-        if result.passed and check(_wrong(task.exercise), task.exercise.name).passed:
+        if not result.passed:
+            return ("open", "") if result.status == "open" else ("failed", result.code)
+        wrong = [mistake.answer for mistake in task.exercise.mistakes[:1]] or [None]
+        if check(*wrong, task.exercise.name).passed:
             return "failed", "the check was tampered with: it accepts a wrong answer"
-        return STATUS.get(result.status, "failed"), _remark(result)
-
-
-def _remark(result):
-    """Return the diagnosis of an answer that is wrong, in one word."""
-    return "" if result.status in STATUS else result.code
-
-
-def _wrong(exercise):
-    """Return an answer that no check may accept: a known mistake, if there is one."""
-    return exercise.mistakes[0].answer if exercise.mistakes else None
+        if not is_own(namespace[name]):
+            return "failed", "its code stands in no cell of the notebook"
+        return "passed", ""
 
 
 def _run(chosen, namespace):
@@ -147,23 +133,15 @@ def _run(chosen, namespace):
         try:
             exec(_compiled(statement), namespace)
         except BaseException as error:
-            first = first or f"{type(error).__name__}: {_text(error)}"
+            first = first or f"{type(error).__name__}: {error_text(error)}"
     return first
-
-
-def _text(error):
-    try:
-        return str(error)
-    except BaseException:
-        return ""
 
 
 def _compiled(statement):
     """Compile a statement so that its lines are those of its cell."""
-    name = "<the book>"
-    if statement.cell is not None:
-        name, source = f"<cell {statement.cell.place}>", statement.cell.source
-        lines = source.splitlines(keepends=True)
-        linecache.cache[name] = (len(source), None, lines, name)
     module = ast.Module([statement.node], [])
-    return compile(module, name, "exec", dont_inherit=True)
+    return compile(module, _file(statement.cell), "exec", dont_inherit=True)
+
+
+def _file(cell):
+    return f"{CELL}{cell.place}>" if cell else "<the book>"

@@ -45,7 +45,7 @@ def otter(sheet):
     """Return the master that `otter assign` takes, as plain dictionaries."""
     cells = [_cell("raw", "otter", OTTER_CONFIG.format(name=sheet.path.stem))]
     for cell, task in _with_tasks(sheet):
-        cells += [cell] if task is None else _otter_question(task)
+        cells += _otter_question(task) if task else [cell]
     return _master(sheet, cells)
 
 
@@ -72,11 +72,11 @@ def _mark(number, name, source):
 
 def nbgrader(sheet):
     """Return the source that `nbgrader generate_assignment` takes."""
-    cells = []
+    cells, checked = [], {task.check["id"]: task for task in sheet.tasks}
     for cell, task in _with_tasks(sheet):
-        cells += [cell] if task is None else [_answer(task)]
-        if task is None and (checked := _checked(sheet, cell)):
-            cells.append(_graded(checked))
+        cells.append(_answer(task) if task else cell)
+        if cell["id"] in checked:
+            cells.append(_graded(checked[cell["id"]]))
     return _master(sheet, cells)
 
 
@@ -112,12 +112,6 @@ def _with_tasks(sheet):
     tasks = {task.stub["id"]: task for task in sheet.tasks}
     for cell in sheet.notebook["cells"]:
         yield cell, tasks.get(cell["id"])
-
-
-def _checked(sheet, cell):
-    """Return the task that a cell checks, or None."""
-    found = (task for task in sheet.tasks if task.check["id"] == cell["id"])
-    return next(found, None)
 
 
 def _test(task):

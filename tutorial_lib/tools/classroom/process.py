@@ -1,9 +1,8 @@
 """Run the grader of one submission in processes that can be ended from outside.
 
-What a student's code does to its process, it does to that process alone: one that takes
-too long is killed with all it started, and the next exercise gets a fresh one. The
-memory limit is kept by Linux. Not prevented are the network and the files that whoever
-grades may read and write.
+One that takes too long, or that tampered with what judges it, is ended with all it
+started, and the next exercise gets a fresh one. How far a student's code can reach
+meanwhile is the guard's business: see there.
 
 This module does not know what an exercise is, nor what is asked of it.
 """
@@ -13,7 +12,6 @@ import json
 import os
 import queue
 import secrets
-import signal
 import subprocess
 import sys
 import tempfile
@@ -22,7 +20,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tutorial_lib.tools.notebooks import ENVIRONMENT
+from tutorial_lib.tools.notebooks import ENVIRONMENT, STOPPED
 
 ROOT = Path(__file__).parents[3]  # where tutorial_lib can be imported from
 PROGRAM = """\
@@ -30,10 +28,13 @@ import sys
 sys.path[0] = sys.argv[1]
 from tutorial_lib.tools.classroom.grader import main
 main()"""
+GUARD = [sys.executable, "-I", "-S", str(Path(__file__).with_name("guard.py"))]
+HAS_GUARD = hasattr(os, "fork")  # which Windows has not
 TO_START = 300  # seconds, for Python and torch
-STOPPED = "stopped by Ctrl-C"
 TO_STOP = 0.2  # seconds until Ctrl-C is noticed
-LONGEST_LINE = 100_000
+TO_END = 10  # seconds, for the guard
+LONGEST_LINE, LONGEST_REMARK = 100_000, 200  # characters
+STATUSES = ("passed", "failed", "open")
 # Nothing else that is set where the report is made is a student's business.
 KEPT = {"LANG", "LD_LIBRARY_PATH", "PATH", "SYSTEMROOT", "TUTORIAL_DATA"}
 SET = ENVIRONMENT | {"MPLBACKEND": "Agg", "PYTHONDONTWRITEBYTECODE": "1"}
@@ -48,25 +49,26 @@ class Outcome:
     problem: str = ""
 
 
-def grade(root, path, *, chapter=None, seconds, gigabytes, stop=None):
-    """Return the Outcome of a submission to the book under ``root``.
+def grade(root, cells, *, chapter=None, seconds, gigabytes, stop=None):
+    """Return the Outcome of a submission's cells to the book under ``root``.
 
     An exercise whose check takes longer than so many seconds, or ends the process, has
-    failed. Raises nothing because of what is in the file. ``stop`` is an event, by
-    which another thread says that nobody waits for this any more.
+    failed. Raises nothing because of what is in a cell. ``stop`` is an event, by which
+    another thread says that nobody waits for this any more.
     """
     outcome, stop = Outcome(), stop or threading.Event()
-    job = {"root": str(Path(root).resolve()), "path": str(Path(path).resolve())}
-    job |= {"chapter": chapter, "gigabytes": gigabytes}
+    job = {"root": str(Path(root).resolve()), "chapter": chapter}
+    job["cells"] = [*map(vars, cells)]
     while not stop.is_set():
-        with Grader(job | {"done": [*outcome.marks]}, stop) as grader:
+        with Grader(job | {"done": [*outcome.marks]}, gigabytes, stop) as grader:
             opening = grader.next(TO_START)
             if "exercises" not in opening:
                 outcome.problem = opening.get("unusable") or grader.end
                 return outcome
             outcome.chapter = opening["chapter"]
             left = [n for n in opening["exercises"] if n not in outcome.marks]
-            if all(_add(outcome, number, grader, seconds) for number in left):
+            done = all(_add(outcome, number, grader, seconds) for number in left)
+            if done or (not stop.is_set() and left[-1] in outcome.marks):
                 return outcome
     return Outcome(problem=STOPPED)
 
@@ -74,11 +76,11 @@ def grade(root, path, *, chapter=None, seconds, gigabytes, stop=None):
 def _add(outcome, number, grader, seconds):
     """Note what the grader says of an exercise; return whether it is still there."""
     said = grader.next(seconds)
-    if said.get("number") == number:
-        outcome.marks[number] = str(said["status"]), str(said["remark"])
-        return True
-    outcome.marks[number] = "failed", grader.end
-    return False
+    judged = said.get("number") == number and said.get("status") in STATUSES
+    remark = said.get("remark" if judged else "tampered", grader.end)
+    status = said["status"] if judged else "failed"
+    outcome.marks[number] = status, str(remark)[:LONGEST_REMARK]
+    return judged
 
 
 class Grader:
@@ -89,14 +91,15 @@ class Grader:
     end: how it ended, in words.
     """
 
-    def __init__(self, job, stop):
+    def __init__(self, job, gigabytes, stop):
         self.end, self.lines, self.secret = "", queue.Queue(), secrets.token_hex()
         self.stop = stop
         self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         kept = {name: os.environ[name] for name in KEPT & os.environ.keys()}
-        home = {"HOME": self.folder.name, "USERPROFILE": self.folder.name}
+        home = dict.fromkeys(("HOME", "TMPDIR", "USERPROFILE"), self.folder.name)
+        guard = [*GUARD, str(gigabytes)] if HAS_GUARD else []
         self.process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, str(ROOT)],
+            [*guard, sys.executable, "-c", PROGRAM, str(ROOT)],
             cwd=self.folder.name,
             env=kept | SET | home,
             start_new_session=True,
@@ -105,8 +108,10 @@ class Grader:
             stderr=subprocess.DEVNULL,
         )
         # It may have ended already, and then says so by what it does not say.
-        with contextlib.suppress(BrokenPipeError), self.process.stdin as words:
-            words.write(json.dumps(job | {"secret": self.secret}).encode())
+        with contextlib.suppress(BrokenPipeError):
+            line = json.dumps(job | {"secret": self.secret}) + "\n"
+            self.process.stdin.write(line.encode())
+            self.process.stdin.flush()
         # A thread reads, so that nobody waits for a pipe that is never closed.
         threading.Thread(target=self._read, daemon=True).start()
 
@@ -114,8 +119,15 @@ class Grader:
         return self
 
     def __exit__(self, *_):
-        self._kill()
-        self.folder.cleanup()
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()  # by which the guard knows
+        try:
+            self.process.wait(TO_END if HAS_GUARD else 0)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        with contextlib.suppress(RecursionError):  # of folders that lie too deep
+            self.folder.cleanup()
 
     def _read(self):
         while line := self.process.stdout.readline(LONGEST_LINE):
@@ -130,15 +142,17 @@ class Grader:
             self.end = STOPPED if stopped else f"took longer than {seconds:g} seconds"
             return {}
         if not line:
-            self.end = self._how_it_ended()
+            code = self.process.wait(TO_START)
+            # The guard cannot end by a signal as its command did.
+            how = f"signal {256 - code}" if 128 < code < 256 else f"exit status {code}"
+            self.end = f"ended the process ({how})"
             return {}
-        try:
-            said = json.loads(line)
-        except ValueError:
-            said = None
         self.end = "wrote into the report"
-        mine = isinstance(said, dict) and said.get("secret") == self.secret
-        return said if mine else {}
+        with contextlib.suppress(ValueError, RecursionError):
+            said = json.loads(line)
+            if isinstance(said, dict) and said.get("secret") == self.secret:
+                return said
+        return {}
 
     def _line(self, end):
         """Return the next line, or None if there is none in time or on Ctrl-C."""
@@ -146,21 +160,3 @@ class Grader:
             with contextlib.suppress(queue.Empty):
                 return self.lines.get(timeout=min(left, TO_STOP))
         return None
-
-    def _how_it_ended(self):
-        try:
-            code = self.process.wait(TO_START)
-        except subprocess.TimeoutExpired:
-            return "closed the report and did not end"
-        if code >= 0:
-            return f"ended the process (exit status {code})"
-        return f"ended the process (signal {-code})"
-
-    def _kill(self):
-        try:
-            os.killpg(self.process.pid, signal.SIGKILL)
-        except AttributeError:  # on Windows
-            self.process.kill()
-        except (PermissionError, ProcessLookupError):
-            pass  # nobody is left of it
-        self.process.wait()

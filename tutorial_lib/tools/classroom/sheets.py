@@ -37,7 +37,7 @@ class Task:
         if answer == MISSING:
             raise ValueError(
                 f"there is no solution of {self.exercise.heading}: a master needs "
-                f"{solutions_of(self.exercise.chapter)}"
+                f"exercises/chapter_{self.exercise.chapter:02d}/solutions.py"
             )
         fill = _assigned if self.exercise.is_value else _defined
         with contextlib.suppress(SyntaxError):
@@ -46,11 +46,6 @@ class Task:
         raise ValueError(
             f"the stub of {self.exercise.heading} must define or assign {self.name}"
         )
-
-
-def solutions_of(chapter):
-    """Return where a chapter's solutions belong."""
-    return f"tutorial_lib/exercises/chapter_{chapter:02d}/solutions.py"
 
 
 def _defined(stub, name, answer):

@@ -11,9 +11,10 @@ This module runs nothing. It sees names alone: what else changes a value, such a
 import ast
 import builtins
 import symtable
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 
-from tutorial_lib.definitions import as_python, first_line
+from tutorial_lib.definitions import as_python
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,12 +36,11 @@ def statements(cell, source):
 
     ``cell`` is kept with each, whatever it is. IPython's magics are left out.
     """
-    source = as_python(source)
-    return [_statement(cell, node, source) for node in ast.parse(source).body]
+    return [_statement(cell, node) for node in ast.parse(as_python(source)).body]
 
 
-def _statement(cell, node, source):
-    table = symtable.symtable(_source(node, source), "<cell>", "exec")
+def _statement(cell, node):
+    table = symtable.symtable(ast.unparse(node), "<cell>", "exec")
     symbols = table.get_symbols()
     binds = {s.get_name() for s in symbols if s.is_assigned() or s.is_imported()}
     needs = {
@@ -63,13 +63,6 @@ def _updated(node):
             yield from _updated(child)
 
 
-def _source(node, source):
-    """Return the text of a statement, with its decorators."""
-    if not getattr(node, "decorator_list", None):
-        return ast.get_source_segment(source, node)
-    return "\n".join(source.splitlines()[first_line(node) - 1 : node.end_lineno])
-
-
 def _scopes(table):
     yield table
     for child in table.get_children():
@@ -82,7 +75,11 @@ def leading_to(wanted, known):
     A name means what was bound to it last before the statement that needs it, or else
     first after it, as for a function that is called further down.
     """
-    places = {id(statement): place for place, statement in enumerate(known)}
+    places, bound = {}, {}
+    for place, statement in enumerate(known):
+        places[id(statement)] = place
+        for name in statement.binds:
+            bound.setdefault(name, []).append(place)
     waiting = [places[id(statement)] for statement in wanted]
     waiting += [place for place, one in enumerate(known) if _imports_all(one.node)]
     found = set()
@@ -91,18 +88,16 @@ def leading_to(wanted, known):
         if place not in found:
             found.add(place)
             for name in known[place].needs:
-                waiting += _binding(name, place, known)
+                waiting += _binding(name, place, bound.get(name, []))
     return [known[place] for place in sorted(found)]
 
 
-def _binding(name, place, known):
-    """Return the place of what binds a name for the statement at a place, in a list."""
-    before = (i for i in range(place - 1, -1, -1) if name in known[i].binds)
-    after = (i for i in range(place + 1, len(known)) if name in known[i].binds)
+def _binding(name, place, places):
+    """Return the one of ``places`` that binds a name for a statement, in a list."""
+    before, after = bisect_left(places, place), bisect_right(places, place)
     if hasattr(builtins, name):  # it has a value without being bound
-        after = iter(())
-    first = next(before, next(after, None))
-    return [] if first is None else [first]
+        after = len(places)
+    return places[max(before - 1, 0) : before] or places[after : after + 1]
 
 
 def _imports_all(node):

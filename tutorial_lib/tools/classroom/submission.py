@@ -37,22 +37,24 @@ class Cell:
 
 def read_cells(path):
     """Return a notebook's code cells. Raises Unusable, and says why."""
+    if path.exists() and not path.is_file():  # a pipe would never end
+        kind = "folder" if path.is_dir() else "pipe or a device"
+        raise Unusable(f"not a notebook: it is a {kind}")
     try:
-        if path.stat().st_size > LARGEST:
+        with path.open("rb") as file:
+            content = file.read(LARGEST + 1)
+        if len(content) > LARGEST:
             raise Unusable("the file is larger than 50 MB")
-        content = json.loads(path.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError, RecursionError) as error:
-        reason = str(error).splitlines()[0]
+        content = json.loads(content)
+    except (OSError, ValueError, RecursionError, MemoryError) as error:
+        reason = getattr(error, "strerror", None) or str(error).partition("\n")[0]
         raise Unusable(f"not a notebook: {type(error).__name__}: {reason}") from None
     cells = content.get("cells") if isinstance(content, dict) else None
     if not isinstance(cells, list):
         raise Unusable("not a notebook of today's format: it has no list of cells")
     cells = [cell for cell in cells if isinstance(cell, dict)]
-    return [_cell(*placed) for placed in enumerate(cells) if _is_code(placed[1])]
-
-
-def _is_code(cell):
-    return cell.get("cell_type") == "code"
+    code = (cell for cell in cells if cell.get("cell_type") == "code")
+    return [_cell(place, cell) for place, cell in enumerate(code)]
 
 
 def _cell(place, cell):
@@ -136,7 +138,9 @@ class Submission:
 
     def syntax_error(self, task, cell):
         """Return what is wrong with the cell of an answer that is not Python, or ""."""
-        begins = re.compile(rf"^\s*(def |class )?{task.name}\b\s*[(:=]", re.MULTILINE)
+        begins = re.compile(
+            rf"^[ \t]*(def |class )?{task.name}\b\s*[(:=]", re.MULTILINE
+        )
         for broken, error in self.broken.items():
             if broken is cell or begins.search(broken.source):
                 return error
