@@ -10,6 +10,7 @@ from torch import nn
 
 from tutorial_lib.attention import AdditiveAttention
 from tutorial_lib.exercises.exercise import Exercise, Wrong
+from tutorial_lib.masks import length_mask
 
 unrolling = Exercise(
     "6.1",
@@ -52,7 +53,7 @@ def _translator(lengths, keys=5):
     attention, cell = AdditiveAttention(3, 4, 6), nn.GRUCell(4, 3)
     for weight in attention.parameters():
         nn.init.normal_(weight)
-    mask = (torch.arange(keys) < torch.tensor(lengths)[:, None])[:, None]
+    mask = length_mask(lengths, keys)
     hidden, memory = torch.randn(len(lengths), 3), torch.randn(len(lengths), keys, 4)
     return attention, cell, hidden, memory, mask
 
@@ -290,26 +291,19 @@ def _(probe):
     probe.same()
 
 
-@dot.step("padding is not read")
+@dot.step("what is hidden is not read, and where all is, nothing is NaN")
 def _(probe):
     probe.build(d_query=3, d_key=6, d_hidden=8)
-    mask = (torch.arange(5) < torch.tensor([5, 2])[:, None])[:, None]
-    probe(*_to_read(), mask)
-    probe.same()
-
-
-@dot.step("each query has a mask of its own, and none reads NaN")
-def _(probe):
-    probe.build(d_query=3, d_key=6, d_hidden=8)
-    mask = torch.rand(2, 4, 5) < 0.6
-    mask[1, 2] = False
-    read = probe(*_to_read(), mask)
-    message = (
-        "A query that may look at nothing reads NaN: its scores are all −∞. "
-        "`masked_softmax` takes care of that case (chapter 4)."
-    )
-    probe.require(not read.isnan().any(), "nan", message)
-    probe.same(output=read.where(mask.any(dim=-1, keepdim=True), 0))
+    own = torch.rand(2, 4, 5) < 0.6
+    own[1, 2] = False
+    for mask in (length_mask([5, 2], keys=5), own):
+        read = probe(*_to_read(), mask)
+        message = (
+            "A query that may look at nothing reads NaN: its scores are all −∞. "
+            "`masked_softmax` takes care of that case (chapter 4)."
+        )
+        probe.require(not read.isnan().any(), "nan", message)
+        probe.same(output=read.where(mask.any(dim=-1, keepdim=True), 0))
 
 
 @dot.step("gradients reach both projections")
@@ -344,17 +338,10 @@ def coverage(weights, lengths):
     return total
 
 
-@covering.step("one number for each source word")
+@covering.step("one number for each source word, from the words of each target")
 def _(probe):
-    for batch in (2, 1):
-        weights = torch.randn(batch, 4, 3).softmax(dim=-1)
-        total = probe(weights, torch.tensor([4] * batch))
-        probe.shape(total, batch=batch, key=3)
+    for lengths in ([4, 4], [5, 2, 3], [4]):
+        weights = torch.randn(len(lengths), max(lengths), 3).softmax(dim=-1)
+        total = probe(weights, torch.tensor(lengths))
+        probe.shape(total, batch=len(lengths), key=3)
         probe.same()
-
-
-@covering.step("a sentence of so many words was given so much attention in all")
-def _(probe):
-    lengths = torch.tensor([5, 2, 3])
-    probe(torch.randn(3, 5, 4).softmax(dim=-1), lengths)
-    probe.same()
