@@ -21,7 +21,9 @@ from tutorial_lib.figures import show_attention
 
 def in_heatmap(page, query, key):
     """Return where on the page the middle of a heatmap cell lies."""
-    box = page.locator(".views canvas").bounding_box()
+    canvas = page.locator(".views canvas")
+    canvas.wait_for()  # a busy machine draws late
+    box = canvas.bounding_box()
     x = box["x"] + box["width"] * (key + 0.5) / len(WORDS)
     return x, box["y"] + box["height"] * (query + 0.5) / len(WORDS)
 

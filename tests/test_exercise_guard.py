@@ -122,7 +122,7 @@ def test_all_ends_when_the_report_is_killed(guard, tmp_path):
         """
     command = [sys.executable, "-c", textwrap.dedent(report)]
     process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
-    assert process.stdout.readline() == "begun\n"
+    assert process.stdout.readline().startswith("begun")  # perhaps of two at once
     process.kill()
     printed(process)
 
