@@ -311,6 +311,13 @@ class TestTypes:
         error = (query_there @ key_there.T - expected).abs()
         assert error <= rounding * query.norm() * key.norm()
 
+    @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+    def test_a_rotary_encoding_keeps_its_speeds_in_a_half_model(self, dtype):
+        rotary, x = RotaryEncoding(64), torch.randn(1, 3000, 64)
+        expected = rotary(x)
+        assert rotary.to(dtype)(x).equal(expected)
+        assert not rotary.state_dict() and rotary.double()(x).equal(expected)
+
     def test_a_linear_bias_keeps_its_slopes_and_its_distances(self):
         bias = LinearBias(12)
         expected = bias(1, 3000)
