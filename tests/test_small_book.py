@@ -4,6 +4,7 @@ A small book is built once. Its pages are read and used in a real Chromium, whic
 prints the book; the PDF is read back; and slides are made of its notebooks.
 """
 
+import importlib
 import re
 import subprocess
 import sys
@@ -11,7 +12,15 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from small_book import BUILD, FORK, LONG_LINE, write_book
+from small_book import (
+    BUILD,
+    FORK,
+    FOUND,
+    LONG_LINE,
+    QUESTION,
+    second_form,
+    write_book,
+)
 
 pypdf = pytest.importorskip("pypdf")
 Image = pytest.importorskip("PIL.Image")
@@ -101,7 +110,7 @@ def test_a_citation_leads_to_its_entry_which_is_called_by_author_and_year(pages)
 
 # --- A chapter in a browser -------------------------------------------------------
 
-QUESTION = "Predict. What is"
+NAME = "Predict. What is"
 SEEN = "() => document.querySelector('article').innerText"
 IN_SIGHT = """element => {
   const {top, bottom} = element.getBoundingClientRect();
@@ -126,7 +135,7 @@ def chapter_at(built, page_at):
 
 
 def option(page, start):
-    return page.get_by_role("group", name=QUESTION).get_by_role("button", name=start)
+    return page.get_by_role("group", name=NAME).get_by_role("button", name=start)
 
 
 def verdict(page):
@@ -438,6 +447,21 @@ def test_the_question_and_the_answer_wait_for_a_click(slides):
     question, answer = slides[1]["waiting"]
     assert "Predict." in question
     assert "True" in answer
+
+
+def test_of_the_second_form_slides_have_the_question_and_then_the_answer():
+    maker = importlib.import_module("slides")
+    pieces = [piece for cell in second_form() for piece in maker.pieces_of(cell)]
+    maker.deal(pieces)
+    shown = [(piece.source, piece.metadata.slideshow.slide_type) for piece in pieces]
+    place = shown.index((QUESTION, "fragment"))
+    computed, drawn, told = shown[place + 1 : place + 4]
+    assert computed == ("asked = 1", "fragment")
+    assert drawn == ("drawn = 2", "subslide")  # a slide of its own waits by itself
+    assert told == (FOUND, "subslide")
+    sources = "".join(source for source, _ in shown)
+    assert not re.search("assert|imported|@title", sources)
+    assert "shown = 1" in sources
 
 
 def test_solutions_are_on_no_slide(slides):
