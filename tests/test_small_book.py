@@ -117,6 +117,12 @@ IN_SIGHT = """element => {
   return top >= 0 && bottom <= innerHeight;
 }"""
 PHONE = {"viewport": {"width": 400, "height": 800}, "has_touch": True}
+# A browser that knows nothing of what is hidden until it is found.
+WITHOUT_FINDING = """
+const {setAttribute} = Element.prototype;
+Element.prototype.setAttribute = function (name, value) {
+  setAttribute.call(this, name, name === "hidden" ? "" : value);
+};"""
 MATH_IS_SET = "() => MathJax.startup.promise.then(() => true)"
 
 
@@ -206,16 +212,18 @@ def test_who_does_not_guess_is_shown_the_answer_and_taken_to_it(chapter_at):
     assert page.locator(":focus").get_attribute("role") == "status"
 
 
-def test_a_link_to_what_waits_opens_it(chapter_at):
-    page = chapter_at()
+@pytest.mark.parametrize("script", [None, WITHOUT_FINDING], ids=["new", "old"])
+def test_a_link_to_what_waits_opens_it(chapter_at, script):
+    page = chapter_at(script=script)
     page.get_by_role("link", name="what waits").click()
     page.wait_for_function("() => document.querySelector('#fig-waiting:target')")
     assert is_open(page)
     assert page.locator("#fig-waiting").evaluate(IN_SIGHT)
 
 
-def test_an_address_of_what_waits_opens_it(chapter_at):
-    page = chapter_at("#fig-waiting")
+@pytest.mark.parametrize("script", [None, WITHOUT_FINDING], ids=["new", "old"])
+def test_an_address_of_what_waits_opens_it(chapter_at, script):
+    page = chapter_at("#fig-waiting", script=script)
     assert is_open(page)
     assert page.locator("#fig-waiting").evaluate(IN_SIGHT)
 
