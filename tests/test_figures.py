@@ -18,12 +18,14 @@ from tutorial_lib.figures import (
     show_architecture,
     show_attention,
     show_kernel_regression,
+    show_learning,
     show_patch_attention,
     show_positions,
     show_softmax,
 )
 from tutorial_lib.figures.figure import HERE, shipped
 from tutorial_lib.figures.inputs import DEFLATE_ABOVE, pack
+from tutorial_lib.figures.learning import learn
 from tutorial_lib.figures.positions import turn
 from tutorial_lib.plotting.colors import DARK, LIGHT
 
@@ -35,11 +37,13 @@ WORDS = ["I", "love", "cats"]
 PATCH_WEIGHTS = torch.tensor([[0.4, 0.1, 0.3, 0.15, 0.05], *[[0.2] * 5] * 4])
 IMAGE = torch.linspace(0, 1, 16).reshape(4, 4)  # 2 × 2 patches of 2 × 2 pixels
 WEIGHTS = torch.tensor([[0.5, 0.25, 0.25], [0.0, 1.0, 0.0], [0.0004, 0.1996, 0.8]])
+CORNERS = [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
 FRAGMENTS = ["base.js", "colors.js", "heads.js"]
 FIGURES = [
     "architecture.js",
     "attention.js",
     "kernel_regression.js",
+    "learning.js",
     "patches.js",
     "positions.js",
     "softmax.js",
@@ -58,6 +62,10 @@ def kernel_regression(**options):
     return show_kernel_regression([0.0, 1, 2, 3], [0.0, 1, 0, 2], **options)
 
 
+def learning(**options):
+    return show_learning(torch.eye(3), CORNERS, **options)
+
+
 def softmax(**options):
     return show_softmax([2.0, 1, 0.1], **options)
 
@@ -70,7 +78,8 @@ def positions(**options):
     return show_positions(**options)
 
 
-SHOWN = [architecture, attention, kernel_regression, patches, positions, softmax]
+SHOWN = [architecture, attention, kernel_regression, learning]
+SHOWN += [patches, positions, softmax]
 every_figure = pytest.mark.parametrize(
     "show", [functools.cache(show) for show in SHOWN], ids=lambda show: show.__name__
 )
@@ -179,6 +188,7 @@ def test_hostile_tokens_and_labels_end_no_script_and_open_no_tag():
     for figure in (
         show_attention([[1.0]], [HOSTILE], names=(HOSTILE, HOSTILE)),
         show_softmax([1.0, 2.0], labels=[HOSTILE, "b"]),
+        show_learning(torch.eye(3), CORNERS, labels=[HOSTILE, "b", "c"]),
     ):
         assert figure.html.count("<script") == figure.html.count("</script") == 1
         assert "<!--" not in figure.html and figure.html.count("<img") == 1
@@ -424,6 +434,71 @@ def test_the_frame_holds_points_truth_and_query():
 def test_wrong_points_are_refused_with_advice(arguments, options, message):
     with pytest.raises(ValueError, match=message):
         show_kernel_regression(*arguments, **options)
+
+
+# ---- learning
+
+
+def test_a_first_step_of_learning_worked_by_hand():
+    # Equal weights read (1, 1)/3. The error is (1, -2)/3; the slopes of the scores by
+    # it are 2/3 (v - output)·error = (2, 8, -10)/27, and one step takes 9 of each.
+    path = learn(data_of(learning(wanted="key 2", step_size=9)))
+    assert path[0][1] == pytest.approx([1 / 3, 1 / 3])
+    powers = np.exp([-2 / 3, -8 / 3, 10 / 3])
+    assert path[1][0] == pytest.approx(powers / powers.sum())
+
+
+def test_learning_says_how_it_ends():
+    figure = learning(step_size=5)
+    steps = len(learn(data_of(figure))) - 1
+    assert figure.text == (
+        f"A query that learns. After {steps} steps of gradient descent its output is "
+        "0.01 from «key 0», and the weights are 0.99 for «key 0», 0.01 for «key 1», "
+        "0.01 for «key 2»."
+    )
+
+
+def test_learning_tells_distances_in_the_unit_it_is_given():
+    assert "is 10 km from «key 0»" in learning(step_size=1, unit=(1000, "km")).text
+
+
+def test_the_hull_of_a_map_is_its_corners_once_round():
+    inside = [[0.2, 0.3], [0.5, 0.5]]  # the second lies on a side
+    data = data_of(show_learning(torch.eye(5), inside + CORNERS))
+    assert data["hull"] == [[0, 0], [1, 0], [0, 1]]
+
+
+def test_the_sizes_to_choose_from_have_the_first_one_among_them():
+    sizes = data_of(learning(step_size=0.25))["sizes"]
+    assert sizes == sorted(sizes) and {0.01, 0.1, 0.2, 0.25, 0.3, 5.0} <= {*sizes}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        ((torch.eye(3), [0, 1, 2]), {}, r"values \(key, 2\).* got \(3, 3\) and \(3,\)"),
+        ((torch.eye(2), CORNERS[:2]), {}, "2 keys: pass 3 to 12"),
+        (
+            (torch.eye(3), CORNERS),
+            {"labels": "ab"},
+            "3 keys need as many labels, got 2",
+        ),
+        ((torch.eye(3), [[0, 0], [1, 1], [2, 2]]), {}, "all values lie on one line"),
+        (
+            (torch.eye(3), CORNERS),
+            {"wanted": "d"},
+            "one of key 0, key 1, key 2, got 'd'",
+        ),
+        (
+            (torch.eye(3), CORNERS),
+            {"step_size": 0},
+            "step_size must be positive, got 0",
+        ),
+    ],
+)
+def test_a_map_that_cannot_be_learned_on_is_refused(arguments, options, message):
+    with pytest.raises(ValueError, match=message):
+        show_learning(*arguments, **options)
 
 
 # ---- softmax

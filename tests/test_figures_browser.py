@@ -9,6 +9,7 @@ from figures_in_browser import (
     architecture,
     attention,
     kernel_regression,
+    learning,
     patches,
     positions,
     press,
@@ -21,13 +22,16 @@ from tutorial_lib.figures import (
     show_architecture,
     show_attention,
     show_kernel_regression,
+    show_learning,
     show_patch_attention,
     show_positions,
     show_softmax,
 )
 
+CORNERS = [[0, 0], [1, 0], [0, 1]]
 every_figure = pytest.mark.parametrize(
-    "show", [architecture, attention, kernel_regression, patches, positions, softmax]
+    "show",
+    [architecture, attention, kernel_regression, learning, patches, positions, softmax],
 )
 
 
@@ -159,6 +163,9 @@ def test_hostile_text_is_shown_as_text(shown):
         show_attention(torch.eye(2), [hostile, script], **names),
         show_softmax([1.0, 2.0], labels=[hostile, script], title=hostile),
         show_kernel_regression([0, 1], [0, 1], title=f"{script} {hostile}"),
+        show_learning(
+            torch.eye(3), CORNERS, labels=[hostile, script, "c"], title=hostile
+        ),
         show_positions(8, 4, title=f"{hostile} {script}"),
         show_patch_attention(torch.eye(5), torch.eye(4), title=f"{hostile} {script}"),
         show_architecture(CODE, title=f"{script} {hostile}"),

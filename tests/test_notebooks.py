@@ -19,7 +19,8 @@ from tutorial_lib.tools.notebooks import chapters, read_notebook, source_of, tag
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = chapters(ROOT)
 FIGURE_CALL = re.compile(
-    r"\bshow_(architecture|attention|kernel_regression|patch_attention|positions|softmax)\("
+    r"\bshow_(architecture|attention|kernel_regression|learning|patch_attention|positions"
+    r"|softmax)\("
 )
 UNSTABLE = re.compile(
     r"0x[0-9a-f]{6,}|/tmp/|\d\s?(ns|µs|ms|seconds)\b|\d\d:\d\d:\d\d|it/s\b"
