@@ -159,9 +159,9 @@ def test_a_chapter_links_to_colab_once_there_is_an_address(page_file):
 def test_every_chapter_of_the_contents_is_built_and_on_the_road():
     road = (ROOT / "book" / "diagrams" / "road.svg").read_text()
     written = re.findall(r'class="written" href="\.\./notebooks/(\w+)\.html"', road)
-    contents = (ROOT / "_toc.yml").read_text()
-    assert re.findall(r"file: notebooks/(\w+)", contents) == written
-    assert sorted(written) == [page.stem for page in CHAPTERS]
+    contents = re.findall(r"file: notebooks/(\w+)", (ROOT / "_toc.yml").read_text())
+    assert [name for name in contents if name[0] != "x"] == written  # no excursions
+    assert sorted(contents) == [page.stem for page in CHAPTERS]
 
 
 def test_the_diagram_of_attention_is_right():
@@ -261,7 +261,7 @@ def test_without_javascript_the_text_and_the_pictures_are_there(page_file, page_
     assert page.locator("article h1").is_visible()
     has_formulas = page.locator("article .math").count() > 0
     assert page.locator("p.no-script").count() == has_formulas
-    for picture in page.locator("article img").all():
+    for picture in page.locator("article img:not(.only-dark)").all():
         assert picture.is_visible()
         assert picture.bounding_box()["width"] > 50
 

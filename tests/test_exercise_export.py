@@ -13,7 +13,7 @@ from tutorial_lib.exercises import solution
 from tutorial_lib.tools.classroom.exports import export
 from tutorial_lib.tools.classroom.sheets import Sheet, sheets
 from tutorial_lib.tools.classroom.statements import statements
-from tutorial_lib.tools.notebooks import source_of, tags_of
+from tutorial_lib.tools.notebooks import source_of, tags_of, write_notebook
 
 ROOT = Path(__file__).parents[1]
 CHAPTERS = [chapter for chapter in chapters() if chapter.notebook_path()]
@@ -53,6 +53,15 @@ def test_a_student_s_copy_lacks_the_solution_cells_and_nothing_else(book):
     assert [cell["id"] for cell in cells] == kept
     sources = {cell["id"]: cell["source"] for cell in before}
     assert all(cell["source"] == sources[cell["id"]] for cell in cells)
+
+
+def test_an_excursion_without_exercises_is_no_sheet(book):
+    cell = {"cell_type": "markdown", "id": "title", "metadata": {}, "source": "# Cost"}
+    content = {"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    write_notebook(book / "notebooks" / "x_cost.ipynb", content)
+    assert [sheet.path.name for sheet in sheets(book)] == [NAME]
+    with pytest.raises(ValueError, match="x_cost has no exercises: name a chapter"):
+        sheets(book, "x_cost")
 
 
 def test_a_student_s_copy_shows_nothing_between_a_stub_and_the_next_heading(book):

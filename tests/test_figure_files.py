@@ -129,6 +129,14 @@ def test_every_figure_of_the_book_has_a_name_of_its_own_and_a_caption():
     assert {"fig-alignment", "fig-06-ask"} <= set(names)
 
 
+def test_a_live_figure_of_an_excursion_is_named_after_it(root):
+    for name in ("x_cost", "x_widths"):
+        live = cell("ask", "3", data={"text/html": LIVE, "text/plain": "It says «a»."})
+        write_chapter(root, name, live)
+    entries = [e for one in chapters(root) for e in catalogue.figures_of(one)]
+    assert [e.name for e in entries][-2:] == ["fig-x-cost-ask", "fig-x-widths-ask"]
+
+
 def test_a_chapter_is_found_by_its_number_with_or_without_the_zero(root):
     for text in ("2", "02", "02_fails"):
         [chapter] = catalogue.read_chapters(root, [text])

@@ -84,9 +84,13 @@ class Sheet:
 def sheets(root, chapter=""):
     """Return the sheets of the book under ``root``, or of one chapter: "3" or "03".
 
-    Raises ValueError if there is no such chapter.
+    An excursion without exercises is no sheet. Raises ValueError if there is no such
+    chapter, or if it has none.
     """
-    return [Sheet(path) for path in chapters(root, [chapter])]
+    found = [Sheet(path) for path in chapters(root, [chapter])]
+    if not any(sheet.tasks for sheet in found):
+        raise ValueError(f"{chapter} has no exercises: name a chapter that has")
+    return [sheet for sheet in found if sheet.tasks]
 
 
 def _tasks(cells):
