@@ -227,7 +227,9 @@ def _sentences(written, eos):
 
 def _check_count(name, value, least):
     if not isinstance(value, Integral) or value < least:
-        raise ValueError(f"{name} must be at least {least}, got {value}")
+        raise ValueError(
+            f"{name} must be at least {least}, got {value}: pass a whole number"
+        )
 
 
 def _check_search(model, width, max_tokens):
