@@ -220,6 +220,7 @@ def test_an_unrolled_decoder_reads_what_it_wrote_one_place_later():
         (lambda: lookup(values="xyz"), "2 weights for 3 values"),
         (lambda: show_self_attention(WEIGHTS, SENTENCE[1:], query=0), "for 5 tokens"),
         (lambda: show_self_attention(WEIGHTS, SENTENCE, query=6), "no token 6"),
+        (lambda: show_self_attention(WEIGHTS, ["convolution"] * 6, query=0), "fewer"),
         (
             lambda: show_scaled_dot_product(torch.eye(2), torch.eye(3), torch.eye(3)),
             "must end in the sizes 2 and 2",
@@ -236,7 +237,7 @@ def test_what_does_not_fit_together_is_refused_in_a_sentence(show, message):
 
 def test_a_row_of_long_words_stays_between_its_ends_and_its_boxes_apart():
     picture = Picture(4.0, 1.0)
-    boxes = picture.row(["convolutional", "an"] * 4, 0.5, "key", left=0.0, right=4.0)
+    boxes = picture.row(["because", "it"] * 3, 0.5, "key", left=0.0, right=4.0)
     edges = [(box.left[0], box.right[0]) for box in boxes]
     assert edges[0][0] >= 0 and edges[-1][1] <= 4
     assert all(one[1] < other[0] for one, other in itertools.pairwise(edges))

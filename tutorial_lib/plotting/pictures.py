@@ -18,7 +18,7 @@ from tutorial_lib.plotting.panels import LETTER, STYLE, array
 
 HEIGHT = 0.34  # inches of a box
 PALE = 0.12  # how opaque the inside of a box is, and what stands back
-SIZE = 11  # points of a letter
+SIZE, SMALLEST = 11, 7  # points of a letter
 THICK = 8  # points of a line of weight 1
 
 
@@ -90,11 +90,16 @@ class Picture:
         """Write ``words`` into boxes side by side, and return their places.
 
         ``colors`` is one color, or one for each word. Letters get smaller where there
-        is no room for them.
+        is no room for them. Raises ValueError if nobody could read them.
         """
         step = (right - left) / len(words)
         longest = max(words, key=len)
         size = min(SIZE, SIZE * (step - 0.16) / _inches(longest, SIZE))
+        if size < SMALLEST:
+            raise ValueError(
+                f"{len(words)} boxes as long as {longest!r} do not fit into "
+                f"{right - left:.1f} inches: take fewer words, or shorter ones"
+            )
         width = min(step - 0.08, _inches(longest, size) + 0.2)
         colors = [colors] * len(words) if isinstance(colors, str) else colors
         return [
