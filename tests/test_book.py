@@ -56,6 +56,18 @@ UNSET_MATH = """() => {
   return [...unset, ...wrong].map(formula => formula.textContent);
 }"""
 RAW_TEX = re.compile(r"\$\$|\\\(|\\\[|\\(frac|sum|sqrt|mathbf|operatorname)\b")
+OPEN = "() => document.querySelectorAll('.show').forEach(button => button.click())"
+OFF_SCREEN = """() => {
+  const end = part => part.getBoundingClientRect().right;
+  const scrolls = part => !part.matches(".bd-article")
+    && (/auto|scroll/.test(getComputedStyle(part).overflowX)
+      && part.scrollWidth > part.clientWidth || scrolls(part.parentElement));
+  const limit = part => Math.min(innerWidth, end(part.closest(".math, body"))) + 1;
+  return [...document.querySelectorAll(`.bd-article :is(
+    button, figure, img, li, mjx-math, p, pre, summary, table, td)`)]
+    .filter(part => end(part) > limit(part) && !scrolls(part))
+    .map(part => `${part.tagName}: ${part.textContent}`);
+}"""
 PROSE = """() => {
   const article = document.querySelector("article, main").cloneNode(true);
   article.querySelectorAll("pre, code, mjx-container, script, style")
@@ -202,7 +214,9 @@ def visit(browser, barriers):
 
 def on_a_phone(page):
     page.wait_for_function(MATH_IS_SET)
+    page.evaluate(OPEN)
     return {
+        "off screen": page.evaluate(OFF_SCREEN),
         "unset formulas": page.evaluate(UNSET_MATH),
         "raw TeX": RAW_TEX.findall(page.evaluate(PROSE)),
         "width": page.evaluate("() => document.documentElement.scrollWidth"),
@@ -242,6 +256,7 @@ def test_a_page_sets_its_formulas(page_file, visit):
 @each(NOT_FRONT)
 def test_a_page_fits_a_phone(page_file, visit):
     assert visit(page_file)["width"] <= 400
+    assert visit(page_file)["off screen"] == []
 
 
 @each(READ)

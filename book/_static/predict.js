@@ -18,6 +18,10 @@ function ask(box, number) {
   const question = box.querySelector("p.predict");
   const list = box.querySelector(".options");
   question.id ||= `predict-${number + 1}`;
+  for (const formula of list.querySelectorAll(".math")) {
+    formula.setAttribute("role", "img"); // a button's name is text: the formula as typed
+    formula.setAttribute("aria-label", formula.textContent.replace(/\\[()]/g, ""));
+  }
   const options = [...list.children].map((item) => {
     const content = make("span", item.firstElementChild.childNodes);
     const option = make("button", [content], { class: item.className, type: "button" });
@@ -76,11 +80,16 @@ function revealTarget() {
   }
 }
 
-addEventListener("DOMContentLoaded", () => {
+function askAll() {
   document.documentElement.classList.remove(asking);
   document.querySelectorAll(".prediction").forEach(ask);
   revealTarget();
-  // MathJax lets formulas be tabbed to, which nothing inside a button may be.
+}
+
+// Before MathJax begins, and then again when it is done: it lets formulas be tabbed to,
+// which nothing inside a button may be.
+document.addEventListener("readystatechange", askAll, { once: true });
+addEventListener("load", () => {
   window.MathJax?.startup?.promise?.then(() => {
     for (const formula of document.querySelectorAll("button mjx-container")) {
       formula.removeAttribute("tabindex");
