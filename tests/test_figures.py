@@ -27,7 +27,7 @@ from tutorial_lib.figures.figure import HERE, shipped
 from tutorial_lib.figures.inputs import DEFLATE_ABOVE, pack
 from tutorial_lib.figures.learning import learn
 from tutorial_lib.figures.positions import turn
-from tutorial_lib.plotting.colors import DARK, LIGHT
+from tutorial_lib.plotting.colors import DARK, DARK_SCALES, LIGHT, LIGHT_SCALES
 
 # Readable sources without comments: a chapter carries one or two such figures, and
 # still a notebook stays within its 700 kB.
@@ -814,10 +814,12 @@ def test_colors_stand_in_one_palette_and_are_the_book_s():
         assert not re.findall(r"#[0-9a-f]{6}", path.read_text()), path.name
     book = (HERE.parents[1] / "book" / "_static" / "book.css").read_text()
     light, dark = book.split('html[data-theme="dark"] {')[:2]
-    assert f"--book-query: {LIGHT['accent']};" in light
-    assert f"--book-query: {DARK['accent']};" in dark
-    assert f"--book-key: {DARK['mark']};" in dark
+    for name in ("query", "key", "value", "ink", "quiet"):
+        assert f"--book-{name}: {LIGHT[name]};" in light
+        assert f"--book-{name}: {DARK[name]};" in dark
     assert f"--book-paper: {DARK['paper']};" in dark
+    scales = [*LIGHT_SCALES.values(), *DARK_SCALES.values()]
+    assert all(colors.replace("#", "") in shipped("colors.js") for colors in scales)
 
 
 def test_styles_move_nothing_that_a_reader_asked_to_keep_still():

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tutorial_lib.definitions import as_python
+from tutorial_lib.plotting.figure import DARK_PNG
 from tutorial_lib.tools import notebooks
 from tutorial_lib.tools.execute import (
     CELL_METADATA,
@@ -118,8 +119,9 @@ def test_the_first_code_cell_sets_up_colab(path):
 def test_the_chapter_is_small_enough_to_load_anywhere(path):
     assert path.stat().st_size <= 700_000
     for cell in code_cells(path):
-        picture = base64.b64decode(shown_by(cell).get("image/png", ""))
-        assert len(picture) <= 60_000, cell["id"]
+        for kind in ("image/png", DARK_PNG):
+            picture = base64.b64decode(shown_by(cell).get(kind, ""))
+            assert len(picture) <= 60_000, cell["id"]
 
 
 def test_no_cell_has_more_than_25_lines_of_code(path):
