@@ -39,10 +39,6 @@ def test_masks_combine_with_and():
 
 
 def test_a_mask_is_made_on_the_device_asked_for():
-    lengths = torch.tensor([], device="meta")
-    masks = (
-        causal_mask(3, device="meta"),
-        window_mask(3, 1, device="meta"),
-        length_mask(lengths, 3),
-    )
-    assert [mask.device.type for mask in masks] == ["meta"] * 3
+    with torch.device("meta"):  # where it would be made else
+        masks = causal_mask(3, device="cpu"), window_mask(3, 1, device="cpu")
+    assert [mask.device.type for mask in masks] == ["cpu", "cpu"]

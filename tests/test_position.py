@@ -148,6 +148,7 @@ class TestBiases:
         by_hand = [[0, 10, 20, 20], [-10, 0, 10, 20], [-20, -10, 0, 10]]
         by_hand.append([-20, -20, -10, 0])
         assert bias(4, 4)[0].tolist() == by_hand
+        assert RelativeBias(1, 2)(4, 4).eq(0).all()  # before training
 
     @pytest.mark.parametrize("bias", [LinearBias(2), RelativeBias(2, 3)])
     def test_fewer_queries_than_keys_are_the_last_ones(self, bias):
