@@ -169,8 +169,8 @@ $(PDF): $(BOOK)/installed _build/book.frame _build/book.pages
 	-n -W --keep-going -q || { rm -rf _build/print; exit 1; }
 	@$(BOOK)/bin/python book/_print/pdf.py _build/print/_build/singlehtml $@
 
-CHAPTERS = $(wildcard $(if $(CH),notebooks/$(CH)_*.ipynb notebooks/0$(CH)_*.ipynb, \
-	notebooks/*.ipynb))
+CHAPTERS = $(wildcard $(if $(CH),notebooks/$(CH)_*.ipynb notebooks/0$(CH)_*.ipynb \
+	notebooks/$(CH).ipynb,notebooks/*.ipynb))
 DECKS = $(CHAPTERS:notebooks/%.ipynb=_build/slides/%.html)
 
 slides: $(DECKS)

@@ -11,6 +11,7 @@ import importlib
 import itertools
 import os
 import pathlib
+import signal
 import sys
 import urllib.parse
 
@@ -201,3 +202,11 @@ def barriers():
         ]
 
     return find
+
+
+@pytest.fixture
+def interruptible():
+    """Let Ctrl-C interrupt, also in a process that was begun in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

@@ -12,8 +12,10 @@ from tutorial_lib.figures import (
     show_architecture,
     show_attention,
     show_kernel_regression,
+    show_learning,
     show_patch_attention,
     show_positions,
+    show_sampling,
     show_softmax,
 )
 
@@ -28,6 +30,9 @@ PATCH_WEIGHTS = torch.softmax(
     2 * torch.randn(2, 3, 13, 13, generator=torch.manual_seed(3)), -1
 )
 IMAGE = torch.rand(6, 8, generator=torch.manual_seed(4))
+# Four corners of a map and a value between them, whose key is much like the first.
+KEYS = torch.tensor([[2, 1, 0], [0, 2, 1], [1, 0, 2], [-1, 1, 1], [2, 0, 1]]).double()
+PLACES = torch.tensor([[0, 0], [2, 0], [2, 1], [0, 1], [0.8, 0.4]]).double()
 TABLE = torch.randn(40, 8, generator=torch.manual_seed(2)).double()
 
 
@@ -47,8 +52,20 @@ def kernel_regression(**options):
 
 
 @functools.cache
+def learning(**options):
+    names = ["west", "south", "east", "north", "town"]
+    inside = {"middle": [1, 0.5]}
+    return show_learning(KEYS, PLACES, labels=names, places=inside, **options)
+
+
+@functools.cache
 def softmax(**options):
     return show_softmax(SCORES, labels=["cat", "dog", "bird", "fish"], **options)
+
+
+@functools.cache
+def sampling(**options):
+    return show_sampling(SCORES, ["cat", "dog", "bird", "fish"], **options)
 
 
 @functools.cache

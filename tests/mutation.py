@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 import pytest
-from breaks import mutants
+from mutants import mutants
 
 ROOT = Path(__file__).resolve().parents[1]
 OPTIONS = ["-x", "-q", "-n", "0", "-p", "no:cacheprovider"]
@@ -84,10 +84,11 @@ def try_module(module, most, seed, folder):
     found = list(mutants(source))
     chosen = random.Random(seed).sample(range(len(found)), min(most, len(found)))
     passed = 0
-    for description, mutant in (found[i] for i in sorted(chosen)):
+    for line, (gone, new), mutant in (found[i] for i in sorted(chosen)):
         place.write_text(mutant, encoding="utf-8")
         if status_of(folder, files, limit=limit) == 0:
-            print(f"{module}.py:{description}", flush=True)
+            change = f"{' | '.join(gone)} -> {' | '.join(new)}"
+            print(f"{module}.py:{line}: {change}", flush=True)
             passed += 1
     place.write_text(source, encoding="utf-8")
     noticed = len(chosen) - passed

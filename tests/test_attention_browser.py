@@ -2,7 +2,6 @@
 
 import io
 
-import matplotlib
 import pytest
 import torch
 from figures_in_browser import (
@@ -17,6 +16,8 @@ from figures_in_browser import (
 )
 
 from tutorial_lib.figures import show_attention
+from tutorial_lib.plotting.colors import DARK_SCALES, LIGHT_SCALES
+from tutorial_lib.plotting.scales import scale
 
 
 def in_heatmap(page, query, key):
@@ -56,8 +57,8 @@ def test_the_cells_have_the_colours_of_the_static_heatmaps(scheme, shown):
         "canvas => [...canvas.getContext('2d').getImageData(0, 0, 2, 2).data]"
     )
     for i, weight in enumerate([1, 0, 0.3, 0.7]):
-        place = float(weight if scheme == "light" else 1 - weight)
-        expected = [255 * part for part in matplotlib.colormaps["Blues"](place)]
+        scales = LIGHT_SCALES if scheme == "light" else DARK_SCALES
+        expected = [255 * part for part in scale("weights", scales)(float(weight))]
         red_green_blue_alpha = pixels[4 * i : 4 * i + 4]
         if scheme == "dark" and weight == 0:  # the page shines through
             assert red_green_blue_alpha[3] == 0

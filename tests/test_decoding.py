@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from tutorial_lib.data.text import BOS, EOS, Vocabulary
-from tutorial_lib.decoding import beam_search, greedy, select, translate
+from tutorial_lib.data.text import BOS, EOS, Vocabulary, pad
+from tutorial_lib.decoding import Recomputing, beam_search, greedy, select, translate
 from tutorial_lib.seq2seq import AttentionDecoder, Decoder, Encoder, Seq2Seq
 
 VOCAB = 6
@@ -144,10 +144,11 @@ def test_a_width_below_one_is_refused():
 
 def test_select_reaches_into_every_kind_of_state():
     rows = torch.tensor([2, 0])
-    state = {"a": [torch.arange(3), (torch.arange(6).view(3, 2),)]}
+    state = {"a": [torch.arange(3), (torch.arange(6).view(3, 2),)], "step": 7}
     chosen = select(state, rows)
     assert chosen["a"][0].tolist() == [2, 0]
     assert chosen["a"][1][0].tolist() == [[4, 5], [0, 1]]
+    assert chosen["step"] == 7  # which is the same for every row
 
 
 @pytest.mark.parametrize("decode", [greedy, beam_search])
@@ -165,17 +166,33 @@ def test_dropout_is_off_and_comes_back(decode):
     assert not once.log_probabilities.requires_grad
 
 
-@pytest.mark.parametrize("width", [1, 3])
+@pytest.mark.parametrize("seed", range(4))
+def test_who_reads_everything_anew_for_every_word_writes_the_same(seed):
+    model = make_model(seed)
+    for decode in (greedy, partial(beam_search, width=3)):
+        found, slowly = (
+            decode(m, SOURCE, LENGTHS, max_tokens=8)
+            for m in (model, Recomputing(model))
+        )
+        assert slowly.tokens == found.tokens
+
+
+@pytest.mark.parametrize("width", [1, 2, 3])
 def test_translate_takes_words_and_gives_words_in_their_order(width):
     data = SimpleNamespace(
         source_vocabulary=Vocabulary([["a", "b", "c", "d", "e"]]),
         target_vocabulary=Vocabulary([["x", "y"]]),
     )
-    model = make_model(3)
+    model = make_model(4)  # its translations differ from width to width
     sentences = [["a", "b"], ["c"], ["unheard", "d", "e"], ["b"], ["e", "e"]]
     together = translate(model, sentences, data, width=width, size=2)
     alone = [translate(model, [s], data, width=width)[0] for s in sentences]
     assert [words[:5] for words in together] == [words[:5] for words in alone]
+    for sentence, words in zip(sentences, alone, strict=True):
+        options = {"max_tokens": 2 * len(sentence) + 10, "length_penalty": 1}
+        source = pad([sentence], data.source_vocabulary)
+        found = beam_search(model, *source, width=width, **options)
+        assert data.target_vocabulary.decode(found.tokens[0]) == words
     assert {word for words in together for word in words} <= {"x", "y", "<unk>"}
     assert translate(model, [], data) == []
     with pytest.raises(ValueError, match="must have a word"):
@@ -320,7 +337,7 @@ def test_no_sentences_and_no_words_are_decoded_to_none(decode):
 @every_decoding
 @pytest.mark.parametrize("count", [-1, 2.5])
 def test_a_number_of_words_that_is_none_is_refused(decode, count):
-    with pytest.raises(ValueError, match=f"max_tokens must be at least 0.*got {count}"):
+    with pytest.raises(ValueError, match=f"at least 0, got {count}: pass a whole"):
         decode(make_model(0), SOURCE, LENGTHS, max_tokens=count)
 
 

@@ -60,6 +60,15 @@ def test_a_student_s_copy_lacks_the_solution_cells_and_nothing_else(book):
     assert all(cell["source"] == sources[cell["id"]] for cell in cells)
 
 
+def test_an_excursion_without_exercises_is_no_sheet(book):
+    cell = {"cell_type": "markdown", "id": "title", "metadata": {}, "source": "# Cost"}
+    content = {"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    write_notebook(book / "notebooks" / "x_cost.ipynb", content)
+    assert [sheet.path.name for sheet in sheets(book)] == [NAME]
+    with pytest.raises(ValueError, match="x_cost has no exercises: name a chapter"):
+        sheets(book, "x_cost")
+
+
 def test_a_student_s_copy_shows_nothing_between_a_stub_and_the_next_heading(book):
     cells = [cell for cell in exported(book, "student") if "outputs" in cell]
     shown = [cell["id"] for cell in cells if cell["outputs"]]

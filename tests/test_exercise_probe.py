@@ -55,6 +55,15 @@ def test_numbers_that_differ_never_look_alike():
     assert result.message.endswith("at index 0: yours is -2e-05, expected 0.")
 
 
+@pytest.mark.parametrize("right", [16_640, 3_994_800])
+def test_what_is_counted_must_be_right_to_the_last_digit(right):
+    for counted in (right, float(right), torch.tensor(right)):
+        assert judge(lambda counted=counted: counted, oracle=lambda: right).passed
+    result = judge(lambda: right + 1, oracle=lambda: right)
+    assert result.message == f"{right + 1} is not right: expected {right}."
+    assert judge(lambda: float(right + 1), oracle=lambda: float(right)).passed
+
+
 def test_a_boolean_that_differs_is_called_true_or_false():
     right = torch.tensor([True, False])
     result = judge(lambda: ~right, oracle=lambda: right)

@@ -426,7 +426,7 @@ def test_the_grader_itself_outlives_a_harmful_submission(tmp_path):
     sheet.tasks[0].stub["source"] = harm
     end = "def top_k_weights(scores, k):\n    os._exit(0)\nimport os"
     sheet.tasks[1].stub["source"] = end
-    sheet.tasks[3].stub["source"] = "my_scores = [0.0] * 10**10"
+    sheet.tasks[3].stub["source"] = "my_lead = [0.0] * 10**10"
     path = tmp_path / "eve.ipynb"
     path.write_text(json.dumps(sheet.notebook))
     outcome = grade(ROOT, read_cells(path), seconds=120, gigabytes=3)
@@ -437,6 +437,7 @@ def test_the_grader_itself_outlives_a_harmful_submission(tmp_path):
             "1.2": ("failed", "ended the process (exit status 0)"),
             "1.3": ("passed", ""),
             "1.4": ("failed", "MemoryError: "),
+            "1.5": ("passed", ""),
         },
     )
 
@@ -448,7 +449,7 @@ def forge():
         frame = frame.f_back
     frame.f_locals["say"](number="1.4", status="passed", remark="")
     return []
-my_scores = forge()"""
+my_lead = forge()"""
 REPLACE = """import tutorial_lib.tools.classroom.grader as grader
 def top_k_weights(scores, k):
     grader.check = lambda answer, name: None
@@ -467,4 +468,5 @@ def test_who_speaks_for_the_grader_or_replaces_the_check_is_found_out(tmp_path):
         "1.2": ("failed", f"the check was tampered with: {changed}"),
         "1.3": ("open", ""),
         "1.4": ("failed", "looked into the grader: sys._getframe"),
+        "1.5": ("open", ""),
     }

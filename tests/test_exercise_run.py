@@ -142,6 +142,7 @@ def test_the_usual_limit_stands_in_one_place(monkeypatch):
     assert "after 0.2 s" in judge(busy).message
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_during_a_loop_goes_through_and_is_cleaned_up():
     timer = threading.Timer(LIMIT, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()

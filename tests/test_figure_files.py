@@ -6,16 +6,13 @@ import io
 import sys
 from pathlib import Path
 
-import matplotlib as mpl
-import numpy as np
 import pytest
-from matplotlib.colors import to_rgb, to_rgba
-from matplotlib.figure import Figure
 
 from tutorial_lib.__main__ import main
+from tutorial_lib.plotting import show_heatmaps
+from tutorial_lib.plotting.figure import draw
 from tutorial_lib.tools.figure_files import catalogue
-from tutorial_lib.tools.figure_files.dark import PAPER, darkened, on_dark
-from tutorial_lib.tools.figure_files.drawing import ToleratedClaims, draw
+from tutorial_lib.tools.figure_files.drawing import ToleratedClaims
 from tutorial_lib.tools.figure_files.pages import as_html
 from tutorial_lib.tools.figure_files.preparing import (
     Drawing,
@@ -105,18 +102,6 @@ def chapters(root):
     return catalogue.read_chapters(root)
 
 
-def contrast(one, other):
-    def luminance(colour):
-        parts = np.array(to_rgb(colour))
-        light = np.where(
-            parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4
-        )
-        return light @ [0.2126, 0.7152, 0.0722]
-
-    low, high = sorted([luminance(one), luminance(other)])
-    return (high + 0.05) / (low + 0.05)
-
-
 # --- What there is
 
 
@@ -127,6 +112,14 @@ def test_every_figure_of_the_book_has_a_name_of_its_own_and_a_caption():
     assert all(entry.caption and entry.alternative for entry in entries)
     assert {entry.is_live for entry in entries} == {True, False}
     assert {"fig-alignment", "fig-06-ask"} <= set(names)
+
+
+def test_a_live_figure_of_an_excursion_is_named_after_it(root):
+    for name in ("x_cost", "x_widths"):
+        live = cell("ask", "3", data={"text/html": LIVE, "text/plain": "It says «a»."})
+        write_chapter(root, name, live)
+    entries = [e for one in chapters(root) for e in catalogue.figures_of(one)]
+    assert [e.name for e in entries][-2:] == ["fig-x-cost-ask", "fig-x-widths-ask"]
 
 
 def test_a_chapter_is_found_by_its_number_with_or_without_the_zero(root):
@@ -239,6 +232,7 @@ def test_a_run_follows_its_parameters_and_a_failure_loses_only_its_own(root, cap
     assert {path: path.read_bytes() for path in root.glob("notebooks/*")} == before
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_ends_the_chapter_and_keeps_what_was_drawn_before(root, capsys):
     stop = "import os, signal, time\nos.kill(os.getppid(), signal.SIGINT)\n"
     last = cell("late", f"{stop}time.sleep(60)\n{DRAW}figure", figure="fig-late")
@@ -288,21 +282,14 @@ def test_only_a_claim_of_the_chapter_itself_is_tolerated():
 
 
 def picture():
-    """Draw a heatmap with a number on it, a line and a box beside it."""
-    figure = Figure(figsize=(3, 1.5), layout="compressed")
-    left, right = figure.subplots(1, 2)
-    left.imshow([[0.0, 1.0]], cmap="Blues")
-    left.text(0, 0, "0.00", color="black")
-    right.plot([0, 1], color="#1f62c8", label="weight")
-    right.text(0.5, 0.5, "box", bbox={"fc": "white", "ec": "black"})
-    right.legend()
-    return figure
+    """Draw a heatmap, whose color bar has a clip path with an id in files of SVG."""
+    return show_heatmaps([[0.0, 1.0], [0.5, 0.5]])
 
 
 @pytest.mark.parametrize("format", ["svg", "pdf", "png"])
-@pytest.mark.parametrize("style", ["light", "dark"])
-def test_the_same_figure_is_the_same_file(format, style):
-    once, again = (draw(picture(), format, 100, style) for _ in range(2))
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_same_figure_is_the_same_file(format, dark):
+    once, again = (draw(picture(), format, dpi=100, dark=dark) for _ in range(2))
     assert once == again
     assert b"CreationDate" not in once and b"<dc:date>" not in once
 
@@ -311,69 +298,9 @@ def test_dots_per_inch_are_those_asked_for():
     from PIL import Image
 
     small, large = (
-        Image.open(io.BytesIO(draw(picture(), "png", dpi, "light")))
-        for dpi in (50, 200)
+        Image.open(io.BytesIO(draw(picture(), "png", dpi=dpi))) for dpi in (50, 200)
     )
     assert large.width / small.width == pytest.approx(4, rel=0.02)
-
-
-# --- Dark
-
-
-@pytest.mark.parametrize(
-    "colour", ["#1f62c8", "#c2410c", "#15803d", "#7e22ce", "#555555"]
-)
-def test_a_color_keeps_on_dark_the_contrast_that_it_had_on_white(colour):
-    expected = contrast(colour, "white")
-    assert contrast(darkened(colour)[:3], PAPER) == pytest.approx(expected, rel=0.01)
-
-
-def test_paper_and_ink_change_places_and_transparency_stays():
-    assert darkened("white") == pytest.approx(to_rgba(PAPER))
-    assert darkened("black") == pytest.approx((1, 1, 1, 1))
-    assert darkened((0, 0, 0, 0.3))[3] == 0.3
-    assert len(darkened(np.ones((2, 4)))) == 2
-
-
-def test_a_dark_picture_keeps_the_colors_of_its_heatmap():
-    from PIL import Image
-
-    light, dark = (
-        Image.open(io.BytesIO(draw(picture(), "png", 100, style))).convert("RGB")
-        for style in ("light", "dark")
-    )
-    paper = tuple(round(255 * part) for part in to_rgb(PAPER))
-    deep, pale = (
-        tuple(round(255 * p) for p in mpl.colormaps["Blues"](x)[:3]) for x in (1.0, 0.0)
-    )
-    of_light, of_dark = (
-        {c for _, c in one.getcolors(1 << 16)} for one in (light, dark)
-    )
-    assert {deep, pale} <= of_light & of_dark
-    assert light.getpixel((0, 0)) == (255, 255, 255) and dark.getpixel((0, 0)) == paper
-
-
-def test_a_figure_is_as_it_was_after_it_was_drawn_dark():
-    def colours(figure):
-        left, right = figure.axes
-        box = right.texts[0].get_bbox_patch()
-        return [
-            figure.get_facecolor(),
-            box.get_facecolor(),
-            to_rgba(left.texts[0].get_color()),
-            to_rgba(right.lines[0].get_color()),
-            to_rgba(right.xaxis.label.get_color()),
-        ]
-
-    figure = picture()
-    before = colours(figure)
-    with on_dark(figure):
-        paper, box, number, line, label = colours(figure)
-        assert paper == box == pytest.approx(to_rgba(PAPER))
-        assert number == to_rgba("black")  # it stands on the heatmap
-        assert line == pytest.approx(darkened("#1f62c8"))
-        assert label == pytest.approx(to_rgba("white"))
-    assert colours(figure) == before
 
 
 def test_an_option_left_open_has_its_default():

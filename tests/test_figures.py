@@ -18,15 +18,17 @@ from tutorial_lib.figures import (
     show_architecture,
     show_attention,
     show_kernel_regression,
+    show_learning,
     show_patch_attention,
     show_positions,
+    show_sampling,
     show_softmax,
 )
 from tutorial_lib.figures.figure import HERE, shipped
 from tutorial_lib.figures.inputs import DEFLATE_ABOVE, pack
+from tutorial_lib.figures.learning import learn
 from tutorial_lib.figures.positions import turn
-from tutorial_lib.plotting.colors import DARK, LIGHT
-from tutorial_lib.tools.figure_files.drawing import draw_live
+from tutorial_lib.plotting.colors import DARK, DARK_SCALES, LIGHT, LIGHT_SCALES
 
 # Readable sources without comments: a chapter carries one or two such figures, and
 # still a notebook stays within its 700 kB.
@@ -36,13 +38,16 @@ WORDS = ["I", "love", "cats"]
 PATCH_WEIGHTS = torch.tensor([[0.4, 0.1, 0.3, 0.15, 0.05], *[[0.2] * 5] * 4])
 IMAGE = torch.linspace(0, 1, 16).reshape(4, 4)  # 2 × 2 patches of 2 × 2 pixels
 WEIGHTS = torch.tensor([[0.5, 0.25, 0.25], [0.0, 1.0, 0.0], [0.0004, 0.1996, 0.8]])
+CORNERS = [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
 FRAGMENTS = ["base.js", "colors.js", "heads.js"]
 FIGURES = [
     "architecture.js",
     "attention.js",
     "kernel_regression.js",
+    "learning.js",
     "patches.js",
     "positions.js",
+    "sampling.js",
     "softmax.js",
 ]
 
@@ -59,6 +64,14 @@ def kernel_regression(**options):
     return show_kernel_regression([0.0, 1, 2, 3], [0.0, 1, 0, 2], **options)
 
 
+def learning(**options):
+    return show_learning(torch.eye(3), CORNERS, **options)
+
+
+def sampling(**options):
+    return show_sampling([2.0, 1, 0.1], "abc", **options)
+
+
 def softmax(**options):
     return show_softmax([2.0, 1, 0.1], **options)
 
@@ -71,7 +84,8 @@ def positions(**options):
     return show_positions(**options)
 
 
-SHOWN = [architecture, attention, kernel_regression, patches, positions, softmax]
+SHOWN = [architecture, attention, kernel_regression, learning]
+SHOWN += [patches, positions, sampling, softmax]
 every_figure = pytest.mark.parametrize(
     "show", [functools.cache(show) for show in SHOWN], ids=lambda show: show.__name__
 )
@@ -180,6 +194,7 @@ def test_hostile_tokens_and_labels_end_no_script_and_open_no_tag():
     for figure in (
         show_attention([[1.0]], [HOSTILE], names=(HOSTILE, HOSTILE)),
         show_softmax([1.0, 2.0], labels=[HOSTILE, "b"]),
+        show_learning(torch.eye(3), CORNERS, labels=[HOSTILE, "b", "c"]),
     ):
         assert figure.html.count("<script") == figure.html.count("</script") == 1
         assert "<!--" not in figure.html and figure.html.count("<img") == 1
@@ -193,7 +208,7 @@ def test_a_picture_takes_no_label_for_mathematics(word):
         show_softmax([1.0, 2.0], labels=[word, "b"], title=word),
     ):
         assert figure.png  # and nothing is said of wrong mathematics
-        assert draw_live(figure, 50, "light")
+        assert figure.still("png", dpi=50, dark=True)
 
 
 @every_figure
@@ -436,6 +451,117 @@ def test_the_frame_holds_points_truth_and_query():
 def test_wrong_points_are_refused_with_advice(arguments, options, message):
     with pytest.raises(ValueError, match=message):
         show_kernel_regression(*arguments, **options)
+
+
+# ---- learning
+
+
+def test_a_first_step_of_learning_worked_by_hand():
+    # Equal weights read (1, 1)/3. The error is (1, -2)/3; the slopes of the scores by
+    # it are 2/3 (v - output)·error = (2, 8, -10)/27, and one step takes 9 of each.
+    path = learn(data_of(learning(wanted="key 2", step_size=9)))
+    assert path[0][1] == pytest.approx([1 / 3, 1 / 3])
+    powers = np.exp([-2 / 3, -8 / 3, 10 / 3])
+    assert path[1][0] == pytest.approx(powers / powers.sum())
+
+
+def test_learning_says_how_it_ends():
+    figure = learning(step_size=5)
+    steps = len(learn(data_of(figure))) - 1
+    assert figure.text == (
+        f"A query that learns. After {steps} steps of gradient descent its output is "
+        "0.01 from «key 0», and the weights are 0.99 for «key 0», 0.01 for «key 1», "
+        "0.01 for «key 2»."
+    )
+
+
+def test_learning_tells_distances_in_the_unit_it_is_given():
+    assert "is 10 km from «key 0»" in learning(step_size=1, unit=(1000, "km")).text
+
+
+def test_the_hull_of_a_map_is_its_corners_once_round():
+    inside = [[0.2, 0.3], [0.5, 0.5]]  # the second lies on a side
+    data = data_of(show_learning(torch.eye(5), inside + CORNERS))
+    assert data["hull"] == [[0, 0], [1, 0], [0, 1]]
+
+
+def test_the_sizes_to_choose_from_have_the_first_one_among_them():
+    sizes = data_of(learning(step_size=0.25))["sizes"]
+    assert sizes == sorted(sizes) and {0.01, 0.1, 0.2, 0.25, 0.3, 5.0} <= {*sizes}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        ((torch.eye(3), [0, 1, 2]), {}, r"values \(key, 2\).* got \(3, 3\) and \(3,\)"),
+        ((torch.eye(2), CORNERS[:2]), {}, "2 keys: pass 3 to 12"),
+        (
+            (torch.eye(3), CORNERS),
+            {"labels": "ab"},
+            "3 keys need as many labels, got 2",
+        ),
+        ((torch.eye(3), [[0, 0], [1, 1], [2, 2]]), {}, "all values lie on one line"),
+        (
+            (torch.eye(3), CORNERS),
+            {"wanted": "d"},
+            "one of key 0, key 1, key 2, got 'd'",
+        ),
+        (
+            (torch.eye(3), CORNERS),
+            {"step_size": 0},
+            "step_size must be positive, got 0",
+        ),
+    ],
+)
+def test_a_map_that_cannot_be_learned_on_is_refused(arguments, options, message):
+    with pytest.raises(ValueError, match=message):
+        show_learning(*arguments, **options)
+
+
+# ---- sampling
+
+
+def test_sampling_says_what_may_be_drawn_and_its_entropy():
+    figure = show_sampling([0.0, 0.0, 0.0, -50.0], "abcd", k=2, prompt="x y")
+    assert figure.text == (
+        "The next word after «x y», at temperature 1: 2 of 4 words may be drawn; the "
+        "likeliest, «c», has probability 0.500; the entropy is 0.69 nats, as if 2.0 "
+        "words were as likely."
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "kept", "first"),
+    [
+        ({}, 4, 0.4),
+        ({"temperature": 0.5}, 4, 0.16 / 0.30),
+        ({"k": 3}, 3, 0.4 / 0.9),
+        ({"p": 0.69}, 2, 0.4 / 0.7),
+        ({"p": 0.1}, 1, 1.0),
+        ({"k": 3, "p": 0.75}, 2, 0.4 / 0.7),  # top-p among what top-k has left
+    ],
+)
+def test_sampling_keeps_what_its_numbers_say(options, kept, first):
+    logits = torch.tensor([0.1, 0.4, 0.2, 0.3]).log()
+    said = show_sampling(logits, "abcd", **options).text
+    assert f"{kept} of 4 words" in said
+    assert f"«b», has probability {first:.3f}" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        (([[1.0, 2.0]], "a"), {}, r"vector of 2 to 2,000 numbers, .* got \(1, 2\)"),
+        (([1.0, torch.nan], "ab"), {}, "logits contain NaN"),
+        (([1.0, 2.0], "a"), {}, "2 logits need as many words, got 1"),
+        (([1.0, 2.0], "ab"), {"temperature": 0}, "temperature must be positive, got 0"),
+        (([1.0, 2.0], "ab"), {"k": 0}, "k must be positive"),
+        (([1.0, 2.0], "ab"), {"p": 0}, "p must be above 0 and at most 1, got 0"),
+    ],
+)
+def test_a_step_that_cannot_be_drawn_is_refused(arguments, options, message):
+    with pytest.raises(ValueError, match=message):
+        show_sampling(*arguments, **options)
 
 
 # ---- softmax
@@ -751,10 +877,12 @@ def test_colors_stand_in_one_palette_and_are_the_book_s():
         assert not re.findall(r"#[0-9a-f]{6}", path.read_text()), path.name
     book = (HERE.parents[1] / "book" / "_static" / "book.css").read_text()
     light, dark = book.split('html[data-theme="dark"] {')[:2]
-    assert f"--book-query: {LIGHT['accent']};" in light
-    assert f"--book-query: {DARK['accent']};" in dark
-    assert f"--book-key: {DARK['mark']};" in dark
+    for name in ("query", "key", "value", "ink", "quiet"):
+        assert f"--book-{name}: {LIGHT[name]};" in light
+        assert f"--book-{name}: {DARK[name]};" in dark
     assert f"--book-paper: {DARK['paper']};" in dark
+    scales = [*LIGHT_SCALES.values(), *DARK_SCALES.values()]
+    assert all(colors.replace("#", "") in shipped("colors.js") for colors in scales)
 
 
 def test_styles_move_nothing_that_a_reader_asked_to_keep_still():

@@ -9,10 +9,12 @@ from figures_in_browser import (
     architecture,
     attention,
     kernel_regression,
+    learning,
     patches,
     positions,
     press,
     said,
+    sampling,
     softmax,
     without_isolates,
 )
@@ -21,13 +23,26 @@ from tutorial_lib.figures import (
     show_architecture,
     show_attention,
     show_kernel_regression,
+    show_learning,
     show_patch_attention,
     show_positions,
+    show_sampling,
     show_softmax,
 )
 
+CORNERS = [[0, 0], [1, 0], [0, 1]]
 every_figure = pytest.mark.parametrize(
-    "show", [architecture, attention, kernel_regression, patches, positions, softmax]
+    "show",
+    [
+        architecture,
+        attention,
+        kernel_regression,
+        learning,
+        patches,
+        positions,
+        sampling,
+        softmax,
+    ],
 )
 
 
@@ -138,8 +153,9 @@ def test_screen_readers_hear_the_last_of_many_sentences_only(show, shown):
         "node => new MutationObserver(() => window.told.push(node.textContent))"
         ".observe(node, {childList: true})"
     )
-    page.locator("[role=application], .track input, .stage button").first.focus()
-    press(page, *["ArrowRight"] * 5)
+    moved = "[role=application], .track input, .stage button, [aria-label=top-p]"
+    page.locator(moved).first.focus()
+    press(page, *["ArrowLeft" if show is sampling else "ArrowRight"] * 5)
     page.wait_for_function("window.told.length")
     assert list(map(without_isolates, page.evaluate("window.told"))) == [said(page)]
 
@@ -158,7 +174,11 @@ def test_hostile_text_is_shown_as_text(shown):
     for figure in (
         show_attention(torch.eye(2), [hostile, script], **names),
         show_softmax([1.0, 2.0], labels=[hostile, script], title=hostile),
+        show_sampling([1.0, 2.0], [hostile, script], title=hostile),
         show_kernel_regression([0, 1], [0, 1], title=f"{script} {hostile}"),
+        show_learning(
+            torch.eye(3), CORNERS, labels=[hostile, script, "c"], title=hostile
+        ),
         show_positions(8, 4, title=f"{hostile} {script}"),
         show_patch_attention(torch.eye(5), torch.eye(4), title=f"{hostile} {script}"),
         show_architecture(CODE, title=f"{script} {hostile}"),

@@ -13,6 +13,7 @@ from tutorial_lib.exercises.cards import STYLE
 
 ROOT = Path(__file__).parents[1]
 BOOK = ROOT / "book"
+FOLDED = {"aside", "claim", "remove-cell", "setup"}  # what no lesson looks at
 CHAPTERS = [chapter for chapter in chapters() if chapter.number != 99]
 NUMBERS = [chapter.number for chapter in CHAPTERS]
 SHOWN = {"card_open": ..., "card_not_right": 9}
@@ -41,7 +42,8 @@ def reckoned(chapter):
     lesson = text[: text.index("## Exercises")]
     sources = [cell.source for cell in chapter.notebook.cells]
     end = next(i for i, source in enumerate(sources) if "## Exercises" in source)
-    cells = sum(cell.cell_type == "code" for cell in chapter.notebook.cells[:end])
+    run = [cell for cell in chapter.notebook.cells[:end] if cell.cell_type == "code"]
+    cells = sum(not FOLDED & {*cell.metadata.get("tags", [])} for cell in run)
     return len(lesson.split()) / 130 + cells * 25 / 60 + lesson.count("**Predict") / 2
 
 

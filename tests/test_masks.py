@@ -38,11 +38,8 @@ def test_masks_combine_with_and():
     assert both.equal(torch.tensor(expected).bool())
 
 
-def test_a_mask_is_made_on_the_device_asked_for():
-    lengths = torch.tensor([], device="meta")
-    masks = (
-        causal_mask(3, device="meta"),
-        window_mask(3, 1, device="meta"),
-        length_mask(lengths, 3),
-    )
-    assert [mask.device.type for mask in masks] == ["meta"] * 3
+def test_a_mask_is_made_on_the_device_asked_for_or_where_the_lengths_are():
+    with torch.device("meta"):  # where it would be made else
+        masks = causal_mask(3, device="cpu"), window_mask(3, 1, device="cpu")
+    assert [mask.device.type for mask in masks] == ["cpu", "cpu"]
+    assert length_mask(torch.empty(0, device="meta"), 3).device.type == "meta"

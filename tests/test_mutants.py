@@ -29,7 +29,7 @@ def chosen(source):
     def order(change):
         return random.Random(f"{SEED} {change}").random()
 
-    found = mutants(source)
+    found = {change: text for _, change, text in mutants(source)}
     return {change: found[change] for change in sorted(found, key=order)[:MOST]}
 
 
@@ -72,3 +72,25 @@ def known(edit):
 def test_every_equivalent_mutant_has_a_reason_and_belongs_to_an_exercise():
     assert {*EQUIVALENT} <= {task.name for _, task in TASKS}
     assert all(reason for found in EQUIVALENT.values() for _, reason, _ in found)
+
+
+def test_a_mutant_differs_in_one_thing():
+    source = "def f(x, y):\n    if x < 1:\n        x = y[1:] + g(x, k=2)\n    return x"
+    changed = {new for _, (old, new), _ in mutants(source) if len(old) == 1}
+    assert changed >= {
+        *[("if x <= 1:",), ("if x > 1:",), ("if not x < 1:",), ("if y < 1:",)],
+        *[("if x < 2:",), ("if x < 0:",), ("x = y[:] + g(x, k=2)",), ("pass",)],
+        *[("x = y[1:] - g(x, k=2)",), ("x = y[1:]",), ("x = g(x, k=2)",)],
+        *[("x = y[1:] + g(k=2)",), ("x = y[1:] + g(x)",), ("x = y[1:] + x",)],
+        *[("x = y[2:] + g(x, k=2)",), ("x = y[1:] + g(x, k=1)",), ("return y",)],
+    }
+
+
+def test_what_is_written_for_people_stays():
+    kept = ['"""Say what."""', "import math", "def f(x: int=0) -> float:"]
+    condition, wording = "if x > 2:", "raise ValueError(f'{x + 1} exceeds {True}')"
+    source = "\n".join(
+        [*kept, f"    {condition}", f"        {wording}", "    return x"]
+    )
+    gone = {old for _, (old, _), _ in mutants(source)}
+    assert gone == {(kept[2],), (condition,), (condition, wording), ("return x",)}

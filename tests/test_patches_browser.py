@@ -1,6 +1,5 @@
 """What a reader sees of attention to patches after real events in a browser."""
 
-import matplotlib
 import pytest
 import torch
 from figures_in_browser import (
@@ -17,6 +16,7 @@ from figures_in_browser import (
 )
 
 from tutorial_lib.figures import show_patch_attention
+from tutorial_lib.plotting.scales import scale
 
 TOKENS = ["class token", *((row, column) for row in range(3) for column in range(4))]
 
@@ -50,7 +50,7 @@ def canvas_of(page, which=".stage > canvas"):
 def blended(grey, shades, dark=False):
     """Return what a pale image (…) looks like under shades (…) of the Blues."""
     pale = (grey if dark else 1 + grey)[..., None] / 2
-    strongest = torch.tensor(matplotlib.colormaps["Blues"](0.55 if dark else 0.75)[:3])
+    strongest = torch.tensor(scale("weights")(0.55 if dark else 0.75)[:3])
     return pale + 0.85 * shades[..., None] * (strongest - pale)
 
 
@@ -199,7 +199,7 @@ def test_the_small_maps_show_where_the_query_looks_in_every_head(shown):
     page.mouse.move(*in_patches(page, (0, 2)))
     for i, head in enumerate((0, 1, 2, "mean")):
         over = weights_of((0, 2), 1, head)[1:].reshape(3, 4)
-        expected = matplotlib.colormaps["Blues"](over / over.max())
+        expected = scale("weights")(over / over.max())
         shown_map = canvas_of(page, f".heads canvas >> nth={i}")
         assert shown_map.numpy() == pytest.approx(expected, abs=0.01)
 

@@ -19,6 +19,7 @@ from tutorial_lib.position import (
     RotaryEncoding,
     SinusoidalEncoding,
     distances,
+    sinusoids,
 )
 from tutorial_lib.recording import record_attention
 
@@ -90,6 +91,8 @@ class TestTables:
 def test_sinusoids_are_not_learned_and_a_learned_table_is():
     assert not list(SinusoidalEncoding(4, 10).parameters())
     assert [p.shape for p in LearnedEncoding(4, 10).parameters()] == [(10, 4)]
+    start = LearnedEncoding(64, 100).table
+    assert start.std().item() == pytest.approx(0.02, rel=0.05)
 
 
 @pytest.mark.parametrize(
@@ -98,6 +101,13 @@ def test_sinusoids_are_not_learned_and_a_learned_table_is():
 def test_an_odd_size_is_refused_with_the_next_even_one(make):
     with pytest.raises(ValueError, match=r"must be even.*got 5, use 6"):
         make()
+
+
+def test_everything_is_made_where_what_it_changes_lies():
+    assert sinusoids(torch.arange(5, device="meta"), 4).is_meta
+    assert RotaryEncoding(4)(torch.randn(5, 4, device="meta")).is_meta
+    for bias in (LinearBias(2), RelativeBias(2, 3)):
+        assert bias.to("meta")(3, 5).is_meta
 
 
 class TestRotary:
@@ -148,6 +158,7 @@ class TestBiases:
         by_hand = [[0, 10, 20, 20], [-10, 0, 10, 20], [-20, -10, 0, 10]]
         by_hand.append([-20, -20, -10, 0])
         assert bias(4, 4)[0].tolist() == by_hand
+        assert RelativeBias(1, 2)(4, 4).eq(0).all()  # before training
 
     @pytest.mark.parametrize("bias", [LinearBias(2), RelativeBias(2, 3)])
     def test_fewer_queries_than_keys_are_the_last_ones(self, bias):

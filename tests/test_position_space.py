@@ -38,6 +38,8 @@ class TestFourierFeatures:
         by_hand = torch.tensor([[math.sin(angle), math.cos(angle)]])
         features = fourier_features(points, directions)
         torch.testing.assert_close(features, by_hand, atol=1e-6, rtol=0)
+        batch = points.expand(4, 3, 1, 2)
+        assert fourier_features(batch, directions).equal(features.expand(4, 3, 1, 2))
 
     def test_random_directions_make_a_gaussian_kernel_of_the_distance(self):
         generator = torch.Generator().manual_seed(0)
@@ -75,6 +77,13 @@ class TestLaplacian:
             wave = torch.cos(2 * math.pi * k * node / 12)
             pair = vectors[:, 2 * k - 1 : 2 * k + 1]
             torch.testing.assert_close(pair @ (pair.T @ wave), wave)
+
+    @pytest.mark.parametrize("count", [1, 4, 5])
+    def test_the_smoothest_waves_come_first(self, count):
+        values, vectors = laplacian_eigenvectors(ring(5), count)
+        everything = laplacian_eigenvectors(ring(5), 5)
+        assert values.equal(everything[0][:count])
+        assert vectors.equal(everything[1][:, :count])
 
     def test_a_weighted_edge_counts_by_its_weight(self):
         values, _ = laplacian_eigenvectors(torch.tensor([[0, 2.5], [2.5, 0]]), 2)

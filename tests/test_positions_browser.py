@@ -1,6 +1,5 @@
 """What a reader sees of positional encodings after real events in a browser."""
 
-import matplotlib
 import pytest
 import torch
 from figures_in_browser import (
@@ -23,6 +22,7 @@ from positions_by_formula import (
 )
 
 from tutorial_lib.figures import show_positions
+from tutorial_lib.plotting.scales import scale
 
 
 def in_map(page, t, row=4):
@@ -259,7 +259,7 @@ def test_the_map_has_the_colours_of_the_static_maps_of_signed_numbers(kind, show
     page = shown(positions(kind=kind))
     queries, _ = queries_and_keys(kind)
     shares = queries.T / queries.abs().max()
-    expected = 255 * torch.tensor(matplotlib.colormaps["RdBu_r"]((shares + 1) / 2))
+    expected = 255 * torch.tensor(scale("scores")((shares + 1) / 2))
     assert (map_pixels(page) - expected).abs().max() < 6
 
 

@@ -325,6 +325,21 @@ USES = {
         F.dropout(w.view(6, 5, 5), 0.9).contiguous(), V.reshape(6, 5, 8)
     ),
     "cast": lambda weights, V: weights.double().to(V.dtype) @ V,
+    "types there and back": lambda w, V: w.double().float().type_as(V).clone() @ V,
+    "shapes there and back": lambda w, V: (
+        w.transpose(2, 3)
+        .contiguous()
+        .swapaxes(2, 3)
+        .permute(0, 1, 3, 2)
+        .movedim(3, 2)
+        .flatten(0, 1)
+        .unflatten(0, (3, 2))
+        .unsqueeze(0)
+        .squeeze(0)
+        .reshape(3, 2, 5, 5)
+        @ V
+    ),
+    "type and shape read": lambda w, V: w.view(w.shape) @ V.to(w.dtype),
     **{e: lambda weights, V, e=e: torch.einsum(e, weights, V) for e in EINSUMS},
     "einsum, the values first": lambda weights, V: torch.einsum(
         "bhkd,bhqk->bhqd", V, weights
@@ -488,12 +503,16 @@ class TestWhatIsNotFinite:
         torch.testing.assert_close(maps[""], expected, equal_nan=True)
 
     @pytest.mark.parametrize("need_weights", [True, False])
-    def test_torchs_own_attention_to_nan_stays_nan(self, need_weights):
-        model, x = nn.MultiheadAttention(8, 2, batch_first=True), torch.randn(2, 5, 8)
-        x[0, 3] = torch.nan
+    @pytest.mark.parametrize(("which", "rows"), [("query", [3]), ("key", range(5))])
+    def test_torchs_own_attention_to_nan_stays_nan(self, which, rows, need_weights):
+        model = nn.MultiheadAttention(8, 2, batch_first=True)
+        inputs = {name: torch.randn(2, 5, 8) for name in ("query", "key", "value")}
+        inputs[which][0, 3] = torch.nan
         with record_attention(model) as maps:
-            model(x, x, x, need_weights=need_weights)
-        assert maps[""].isnan().flatten(1).all(dim=-1).tolist() == [True, False]
+            model(**inputs, need_weights=need_weights)
+        expected = torch.zeros(2, 2, 5, 5).bool()
+        expected[0, :, rows] = True
+        assert maps[""].isnan().equal(expected)
 
 
 class TestCalls:

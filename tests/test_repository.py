@@ -98,14 +98,22 @@ def test_every_work_that_is_cited_is_in_the_bibliography():
     assert {f"{author}{year}".lower() for author, year in cited} - keys == set()
 
 
-def test_the_library_page_shows_what_readers_import_and_names_every_tool():
+def test_the_library_page_shows_what_is_read_and_names_every_other_file():
     page = (ROOT / "book" / "library.md").read_text(encoding="utf-8")
     shown = set(re.findall(r"\.\./tutorial_lib/(\S+\.py)", page))
     kept = {name_of(path) for path in MODULES} - {"__main__.py"}
-    apart = ("exercises/", "tools/")
-    assert shown - {"exercises/__init__.py"} == {
-        name for name in kept if not name.startswith(apart)
-    }
-    tools = {path.name for path in (ROOT / "tutorial_lib" / "tools").iterdir()}
-    for tool in tools - {"__init__.py", "__pycache__"}:
-        assert f"`{tool}{'' if tool.endswith('.py') else '/'}`" in page
+    named = "figures/", "plotting/", "tools/"
+    apart = "exercises/", *named
+    guides = {f"{name}/__init__.py" for name in ("exercises", "figures", "plotting")}
+    assert shown - guides == {name for name in kept if not name.startswith(apart)}
+    assert guides <= shown
+    for folder in named:
+        section = rf"^### {folder[:-1]}$(.*?)^##"
+        [rows] = re.findall(section, page + "\n##", re.MULTILINE | re.DOTALL)
+        for path in (ROOT / "tutorial_lib" / folder).iterdir():
+            if path.suffix == ".py" or path.is_dir():
+                name = f"{path.name}{'/' if path.is_dir() else ''}"
+                given = (
+                    name in ("__init__.py", "__pycache__/") or f"| `{name}` |" in rows
+                )
+                assert given, name

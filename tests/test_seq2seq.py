@@ -97,6 +97,20 @@ def test_every_weight_learns(model, source, target):
     assert still == []
 
 
+def test_the_fixed_decoder_is_its_formula_run_by_hand():
+    decoder, tokens = Decoder(13, 4, 7, 12), torch.tensor([[1, 5, 6]])
+    memory, summary = torch.randn(1, 3, 12), torch.randn(1, 12)
+    logits, _ = decoder(tokens, decoder.start(memory, summary, torch.tensor([3])))
+    words, context = decoder.embedding(tokens[0]), summary.expand(3, -1)
+    first, inputs = (
+        torch.tanh(decoder.first(summary[0])),
+        torch.cat((words, context), 1),
+    )
+    read = torch.cat((_run(decoder.gru, inputs, "", first), context, words), dim=1)
+    expected = decoder.vocab(torch.tanh(decoder.readout(read)))
+    torch.testing.assert_close(logits[0], expected)
+
+
 def test_the_fixed_decoder_sees_the_summary_and_no_word_of_the_memory():
     decoder = Decoder(13, 4, 7, 12)
     memory, summary = torch.randn(2, 3, 12), torch.randn(2, 12)

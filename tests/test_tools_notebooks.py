@@ -33,9 +33,9 @@ def notebook(*sources):
 
 @pytest.fixture
 def root(tmp_path):
-    """Make a book of three chapters."""
+    """Make a book of three chapters and an excursion."""
     (tmp_path / "notebooks").mkdir()
-    for name in ("01_one", "02_two", "11_more"):
+    for name in ("01_one", "02_two", "11_more", "x_cost"):
         write_notebook(tmp_path / "notebooks" / f"{name}.ipynb", notebook("1"))
     return tmp_path
 
@@ -43,11 +43,12 @@ def root(tmp_path):
 @pytest.mark.parametrize(
     ("wanted", "found"),
     [
-        ([], ["01_one", "02_two", "11_more"]),
-        ([""], ["01_one", "02_two", "11_more"]),
+        ([], ["01_one", "02_two", "11_more", "x_cost"]),
+        ([""], ["01_one", "02_two", "11_more", "x_cost"]),
         (["2"], ["02_two"]),
         (["11", "01_o"], ["01_one", "11_more"]),
         (["1", "01"], ["01_one"]),
+        (["x_cost"], ["x_cost"]),
     ],
 )
 def test_chapters_are_chosen_by_number_or_name_in_book_order(root, wanted, found):
@@ -56,7 +57,7 @@ def test_chapters_are_chosen_by_number_or_name_in_book_order(root, wanted, found
 
 @pytest.mark.parametrize("wanted", ["3", "12", "two"])
 def test_a_chapter_that_does_not_exist_is_named_with_those_that_do(root, wanted):
-    message = f"there is no chapter {wanted}: the book has 01, 02, 11"
+    message = f"there is no chapter {wanted}: the book has 01, 02, 11, x_cost"
     with pytest.raises(ValueError, match=message):
         chapters(root, ["1", wanted])
 

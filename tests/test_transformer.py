@@ -56,11 +56,11 @@ def copy_block(ours, theirs):
         residual.norm.load_state_dict(getattr(theirs, f"norm{i}").state_dict())
 
 
-def translator(*, norm_first=True, tied=False, dropout=0.0):
-    sizes, options = (16, 2, 32, 2), {"norm_first": norm_first, "dropout": dropout}
+def translator(*, norm_first=True, dropout=0.0, blocks=2, **tied):
+    sizes, options = (16, 2, 32, blocks), {"norm_first": norm_first, "dropout": dropout}
     encoder = Encoder(11, *sizes, max_tokens=8, **options)
     decoder = Decoder(13, *sizes, max_tokens=20, **options)
-    return Transformer(encoder, decoder, tied=tied).eval()
+    return Transformer(encoder, decoder, **tied).eval()
 
 
 def sentences():
@@ -82,6 +82,18 @@ def test_a_residual_adds_and_normalizes_in_the_order_asked_for(norm_first):
     out = residual.after(x, 3 * residual.before(x))
     expected = x + 3 * residual.norm(x) if norm_first else residual.norm(4 * x)
     torch.testing.assert_close(out, expected)
+
+
+def test_dropout_drops_what_is_added_and_never_the_stream():
+    x, memory = torch.randn(2, 3, 8), torch.randn(2, 2, 4, 4)
+    encoder, decoder = (
+        make(8, 2, 20, norm_first=True) for make in (EncoderBlock, DecoderBlock)
+    )
+    for residual in (*encoder.residuals, *decoder.residuals):
+        residual.dropout.p = 1.0  # which is for training, as every block begins
+    assert encoder(x).equal(x)
+    prefix = [memory[:, :, :0]] * 2
+    assert decoder(x, prefix, [memory] * 2)[0].equal(x)
 
 
 def test_the_encoder_blocks_activation_is_relu_unless_another_is_given():
@@ -144,8 +156,11 @@ def test_encoder_and_decoder_are_torchs_stacks_of_layers(norm_first):
 
 @either_norm
 class TestTransformer:
-    def test_any_pieces_of_the_target_give_what_the_whole_gives(self, norm_first):
-        model = translator(norm_first=norm_first)
+    @pytest.mark.parametrize("blocks", [1, 2])
+    def test_any_pieces_of_the_target_give_what_the_whole_gives(
+        self, norm_first, blocks
+    ):
+        model = translator(norm_first=norm_first, blocks=blocks)
         source, lengths, target = sentences()
         whole = model(source, lengths, target)
         for sizes in ([1] * 9, [4, 5], [1, 3, 1, 4], [8, 1]):

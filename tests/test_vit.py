@@ -94,6 +94,7 @@ def test_a_patch_is_unfolded_row_by_row_and_multiplied():
     matrix = embedding.convolution.weight.flatten(1)  # (d_model, channel · pixel)
     expected = pixels @ matrix.T + embedding.convolution.bias
     torch.testing.assert_close(embedding(images), expected)
+    assert embedding(images).is_contiguous()
     images[:, :, 4:, :4] += 1  # row 1, column 0 of the 2 × 3 patches
     changed = (embedding(images) - expected).abs().amax(dim=(0, 2)) > 1e-3
     assert changed.tolist() == [False] * 3 + [True] + [False] * 2
@@ -326,3 +327,5 @@ def test_interpolation_keeps_corners_and_the_first_row_and_invents_nothing():
     torch.testing.assert_close(columns, columns[:1].expand(5, 5))
     assert (columns[0].diff() > 0).all() and math.isclose(columns[0, 2], 1)
     assert interpolate_positions(table, 3).equal(table)
+    single = interpolate_positions(table[:2], 2)  # one patch becomes four of its like
+    torch.testing.assert_close(single, table[[0, 1, 1, 1, 1]])

@@ -170,7 +170,9 @@ def fused_attention(Q, K, V, mask=None, *, causal=False, dropout=0.0):
     that grows with the tokens, not with their square: Dao et al. (2022). Raises
     ValueError if a mask does not fit, or ``causal`` does not.
     """
-    batch = torch.broadcast_shapes(Q.shape[:-2], K.shape[:-2])
+    batch = Q.shape[:-2]
+    if batch != K.shape[:-2]:
+        batch = torch.broadcast_shapes(batch, K.shape[:-2])
     shape = (*batch, Q.shape[-2], K.shape[-2])  # of the scores
     check_mask(mask, shape, causal=causal)
     if mask is not None:

@@ -33,14 +33,17 @@ class Decoded(NamedTuple):
 
 
 @torch.no_grad()
-def greedy(model, source, lengths, *, max_tokens, bos=BOS, eos=EOS):
-    """Write the likeliest next word, again and again, until ``<eos>``.
+def write(model, source, lengths, choose, *, max_tokens, change=None, bos=BOS, eos=EOS):
+    """Write one word after the other, as ``choose`` says, until ``<eos>``.
 
-    ``source`` is (batch, token) with ``lengths`` (batch,). A sentence ends with its
-    ``eos`` or, unfinished, after ``max_tokens`` words. Dropout is off meanwhile. Raises
-    ValueError for a max_tokens below 0, and where the model's logits hold NaN.
+    ``source`` is (batch, token) with ``lengths`` (batch,). ``choose`` takes the
+    log-probabilities (batch, vocab) of the next word and returns the words (batch,).
+    ``change(logits)``, if there is one, returns the logits to choose by in place of the
+    model's. A sentence ends with its ``eos`` or, unfinished, after ``max_tokens``
+    words. Dropout is off meanwhile. Raises ValueError for a max_tokens below 0, and
+    where the logits hold NaN.
     """
-    _check_count("max_tokens", max_tokens, 0)
+    check_count("max_tokens", max_tokens, 0)
     if not len(source):
         return Decoded([], torch.zeros(0, device=source.device))
     with evaluating(model):
@@ -51,12 +54,20 @@ def greedy(model, source, lengths, *, max_tokens, bos=BOS, eos=EOS):
         written = [last]
         while unfinished.any() and len(written) <= max_tokens:
             logits, state = model.step(last, state)
-            best, last = logits.log_softmax(dim=-1).max(dim=-1)  # (batch,)
-            total = total + best.where(unfinished, 0)
-            _check_numbers(total, len(written))
+            chances = (change(logits) if change else logits).log_softmax(dim=-1)
+            _check_numbers(chances[:, 0].where(unfinished, 0), len(written))
+            last = choose(chances)
+            chance = chances.gather(-1, last[:, None]).squeeze(-1)  # (batch,)
+            total = total + chance.where(unfinished, 0)
             unfinished = unfinished & (last != eos)
             written.append(last)
     return Decoded(_sentences(torch.stack(written, dim=1)[:, 1:], eos), total)
+
+
+def greedy(model, source, lengths, *, max_tokens, bos=BOS, eos=EOS):
+    """Write the likeliest next word, again and again; otherwise as `write`."""
+    options = {"max_tokens": max_tokens, "bos": bos, "eos": eos}
+    return write(model, source, lengths, lambda c: c.argmax(dim=-1), **options)
 
 
 @torch.no_grad()
@@ -118,7 +129,7 @@ def translate(model, sentences, data, *, width=1, size=250, progress=True):
     translated at a time. No translation exceeds twice its longest source and 10
     words. Raises ValueError for an empty sentence, and for a size below 1.
     """
-    _check_count("size", size, 1)
+    check_count("size", size, 1)
     device = next(model.parameters()).device
     outputs = []
     with progress_bar(len(sentences), unit="sentence", shown=progress) as bar:
@@ -225,14 +236,17 @@ def _sentences(written, eos):
     return [row[: row.index(eos)] if eos in row else row for row in rows]
 
 
-def _check_count(name, value, least):
+def check_count(name, value, least):
+    """Raise ValueError unless ``value`` is a whole number of at least ``least``."""
     if not isinstance(value, Integral) or value < least:
-        raise ValueError(f"{name} must be at least {least}, got {value}")
+        raise ValueError(
+            f"{name} must be at least {least}, got {value}: pass a whole number"
+        )
 
 
 def _check_search(model, width, max_tokens):
-    _check_count("width", width, 1)
-    _check_count("max_tokens", max_tokens, 0)
+    check_count("width", width, 1)
+    check_count("max_tokens", max_tokens, 0)
     if width > 1 and is_recorded(model):
         raise ValueError(
             "a beam search cannot be recorded, because its beams change places: search "

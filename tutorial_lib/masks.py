@@ -4,6 +4,9 @@ A mask is a boolean tensor and True means "may look", as in
 ``torch.nn.functional.scaled_dot_product_attention``. Rows are queries, columns are
 keys. Masks combine with ``&``.
 
+``length_mask`` looks at the lengths, to refuse those that do not fit. So a model that
+calls it runs on numbers alone: not on the meta device, nor under ``torch.export``.
+
 This module knows nothing of scores, weights or models.
 """
 

@@ -53,7 +53,9 @@ def fit(
 
     A ``history`` is gone on with, without seeding again. ``after_epoch()`` is called
     after every epoch, and at the end. So a run is kept in a folder, and a script that
-    was stopped comes to the history and weights of one that was not::
+    was stopped comes to the history and weights of one that was not, if it is the same
+    script: nothing is compared, a damaged file is believed, and the generator of a
+    sampler's own is not kept::
 
         accelerator, history = Accelerator(), History()
         model, optimizer = accelerator.prepare(model, optimizer)

@@ -40,6 +40,12 @@ def cut(source):
     return cells
 
 
+def question(source):
+    """Return the one cell of a question and its options, as ``cut`` returns cells."""
+    text = LOCAL_LINK.sub(r"\1", source)
+    return [_cell(text, predict=True, lines=_lines(text) + 2)]
+
+
 def _pieces(token, text, whole):
     text = LOCAL_LINK.sub(r"\1", LABEL.sub(r"\1", text))
     if token.type == "heading_open":
@@ -48,7 +54,7 @@ def _pieces(token, text, whole):
     if token.type != "paragraph_open":
         return [_cell(text, lines=_lines(text) + 1)]
     if text.startswith("**Predict.**"):
-        return [_cell(text, predict=True, lines=_lines(text) + 2)]
+        return question(text)
     short = text if whole else first_sentence(text)
     notes = [_cell(text, slide="notes", lines=0)] if short != text else []
     return [_cell(short, lines=_lines(short) + 0.7), *notes]

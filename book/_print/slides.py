@@ -5,7 +5,8 @@ slides of its section. Questions and answers come one after the other, code abov
 result is folded, and a figure fills a slide. A paragraph is on the slide with
 its first sentence and whole in the speaker's notes. The file holds all that it needs.
 
-It does not know what the chapter is about, and needs nothing in its metadata.
+It does not know what the chapter is about. Of the tags of cells it needs to know what
+only a reader of the page wants, and what is a question or its answer.
 """
 
 import importlib.util
@@ -16,12 +17,13 @@ from pathlib import Path
 import nbformat
 from nbconvert import SlidesExporter
 from nbconvert.preprocessors import Preprocessor
-from pieces import cut
+from pieces import cut, question
 
 TEMPLATES = Path(__file__).parent / "templates"
 ROOM = 17  # lines that fit on a slide
 FIGURE = ROOM - 3  # a sentence may stand above a figure, and nothing below
-OF_THE_READER = {"check", "remove-cell", "solution"}
+OF_THE_READER = {"check", "claim", "remove-cell", "setup", "solution"}
+TITLE = re.compile(r"# @title .*\n")
 FIGURES = {"image/png", "image/svg+xml", "text/html"}
 REVEAL = ("reset.css", "reveal.css", "reveal.js")
 
@@ -40,10 +42,15 @@ class Deck(Preprocessor):
 
 def pieces_of(cell):
     """Return the cells that stand on slides for a cell of the notebook."""
+    tags = set(cell.metadata.get("tags", []))
     if cell.cell_type == "markdown":
-        return cut(cell.source)
-    if OF_THE_READER & set(cell.metadata.get("tags", [])) or _is_setup(cell):
+        pieces = question(cell.source) if "predict" in tags else cut(cell.source)
+        for piece in pieces:
+            piece.metadata.waits = bool(tags & {"answer", "predict"})
+        return pieces
+    if OF_THE_READER & tags or _is_setup(cell):
         return []
+    cell.source = TITLE.sub("", cell.source, count=1)
     cell.metadata.lines = _height(cell)
     cell.metadata.folded = bool(cell.outputs)
     cell.metadata.caption = _figure(cell).get("caption", "")
@@ -87,7 +94,7 @@ def deal(pieces):
 
 
 def _follows(piece):
-    waits = piece.metadata.get("predict") or piece.metadata.get("folded")
+    waits = any(map(piece.metadata.get, ("folded", "predict", "waits")))
     return "fragment" if waits else "-"
 
 

@@ -10,11 +10,12 @@ English sentence has exactly one translation:
 - nobody is addressed (*tu* or *vous*?), and no adjective is said of *I* and *we*,
   whose gender nobody knows.
 
-This module knows what goes with what, and nothing of how it is said.
+This module knows what goes with what, how often, and nothing of how it is said.
 """
 
 import random
 from functools import cache
+from itertools import pairwise
 
 from tutorial_lib.data.grammar import (
     Clause,
@@ -37,6 +38,7 @@ _STRANGERS = (  # he, she, they
     Referent(None, "person", "f"),
     Referent(None, "person", "m", plural=True),
 )
+_UNNAMED = 2 * _SPEAKERS + _STRANGERS  # whom the pronouns of a first clause mean
 # What a clause is drawn from, by weight; what makes no sense is drawn again.
 _VERBS = {name: verb.weight for name, verb in VERBS.items()}
 _CONJUNCTIONS = {"and": 1, "but": 1, "because": 4, "while": 2, "when": 2}
@@ -44,6 +46,7 @@ _NEGATIONS = {None: 6, "not": 2, "never": 1}
 # More than training has, and no conjunction twice.
 LONGER = range(max(CLAUSES) + 1, len(_CONJUNCTIONS) + 2)
 _REASONS = ("are", "love", "see", "hear")
+_PRONOUN = 0.35  # how often a participant is a pronoun where it may be one
 
 
 def split(train, valid, test, *, seed, longer=()):
@@ -89,9 +92,7 @@ def _draft(rng, story):
     """Draw a clause that might continue ``story``; None if nobody is left for it."""
     conjunction = _draw(rng, _CONJUNCTIONS) if story else None
     verb, negation = _draw(rng, _VERBS), _draw(rng, _NEGATIONS)
-    subjects, objects = VERBS[verb].subjects, VERBS[verb].objects
-    if verb != "are" and not negation:
-        subjects = ("a", *subjects)
+    subjects, objects = _roles(verb, negation)
     subject = _participant(rng, story, subjects)
     complement = None
     if subject and verb == "are":
@@ -101,6 +102,14 @@ def _draft(rng, story):
     if subject is None or (complement is None and (objects or verb == "are")):
         return None
     return Clause(conjunction, subject, negation, verb, complement)
+
+
+def _roles(verb, negation):
+    """Return what may be subject and object, with "a" where they may be indefinite."""
+    subjects, objects = VERBS[verb].subjects, VERBS[verb].objects
+    if verb != "are" and not negation:
+        subjects = ("a", *subjects)
+    return subjects, objects
 
 
 def _draw(rng, weights):
@@ -118,9 +127,8 @@ def _participant(rng, story, allowed, beside=None):
 
     Returns None if ``story`` has used up all that is ``allowed``.
     """
-    known = [who for who in _nameable(rng, story) if _fits(who, allowed)]
-    known = [who for who in known if not (beside and _confusing(who, beside))]
-    if known and rng.random() < 0.35:
+    known = _possible(_nameable(rng, story), allowed, beside)
+    if known and rng.random() < _PRONOUN:
         return pronoun(rng.choice(known), as_object=beside is not None)
     taken = {who.noun for clause in story for who in clause.referents}
     taken |= {beside.referent.noun} if beside else set()
@@ -132,10 +140,16 @@ def _participant(rng, story, allowed, beside=None):
     return rng.choices(phrases, cum_weights=weights)[0]
 
 
+def _possible(known, allowed, beside):
+    """Keep those of ``known`` whom a pronoun of a participant may mean."""
+    known = [who for who in known if _fits(who, allowed)]
+    return [who for who in known if not (beside and _confusing(who, beside))]
+
+
 def _nameable(rng, story):
     """List whom a pronoun may stand for after ``story``."""
     if not story:
-        return 2 * _SPEAKERS + _STRANGERS
+        return _UNNAMED
     if rng.random() < 0.3:
         return _SPEAKERS
     mentioned = [who for clause in story for who in clause.referents]
@@ -221,3 +235,72 @@ def _repeats(clause, earlier):
 def _lasts(clause):
     """Tell "is red", a lasting quality, from "is tired" and from what is done."""
     return clause.verb == "are" and not ADJECTIVES[clause.complement.source[0]].passing
+
+
+# --- How likely a story of one clause is ------------------------------------------
+
+
+def chance(clause):
+    """Return the probability that ``make_story`` says this and no more."""
+    return _drawn(clause) / _sense()
+
+
+def _drawn(clause):
+    """Return how likely a clause is to be drawn for a beginning, and to make sense."""
+    if not _makes_sense(clause, []):
+        return 0.0
+    subjects, objects = _roles(clause.verb, clause.negation)
+    share = _share(_VERBS, clause.verb) * _share(_NEGATIONS, clause.negation)
+    share *= _named(clause.subject, subjects)
+    if clause.verb == "are":
+        return share * _said_of(clause.subject.referent, clause.complement)
+    return share * (
+        _named(clause.complement, objects, clause.subject) if objects else 1
+    )
+
+
+def _named(phrase, allowed, beside=None):
+    """Return how likely ``_participant`` is to draw a phrase for a first clause."""
+    known, who = _possible(_UNNAMED, allowed, beside), phrase.referent
+    if phrase.tags == ("PRON",):
+        return _PRONOUN * known.count(who) / max(len(known), 1)
+    taken = beside.referent.noun if beside else None
+    names = {name: NOUNS[name].weight for name in _nouns(allowed) if name != taken}
+    if who.noun not in names:
+        return 0.0
+    share = _phrase_shares(who.noun, "a" in allowed).get(phrase, 0.0)
+    return (1 - _PRONOUN if known else 1) * _share(names, who.noun) * share
+
+
+def _said_of(who, phrase):
+    """Return how likely ``_predicate`` is to say just this of somebody."""
+    possible = NOUNS[who.noun or "man"].adjectives if who.person == 3 else ()
+    return possible.count(phrase.source[0]) / max(len(possible), 1)
+
+
+def _share(weights, name):
+    return weights[name] / sum(weights.values())
+
+
+@cache
+def _phrase_shares(name, indefinite):
+    """Return how often each phrase around a noun is used, as shares of all of them."""
+    phrases, sums = noun_phrases(name, indefinite=indefinite)
+    shares = [(end - start) / sums[-1] for start, end in pairwise((0, *sums))]
+    return dict(zip(phrases, shares, strict=True))
+
+
+@cache
+def _sense():
+    """Return the share of all clauses drawn for a beginning that make sense."""
+    loveless = _share(_VERBS, "love") * _share(_NEGATIONS, "never")
+    subjects = [pronoun(who) for who in _STRANGERS]
+    for name in NOUNS:
+        subjects += noun_phrases(name, indefinite=True)[0]
+    said = [
+        Clause(None, subject, negation, "are", predicate(adjective, subject.referent))
+        for subject in subjects
+        for adjective in NOUNS[subject.referent.noun or "man"].adjectives
+        for negation in _NEGATIONS
+    ]
+    return 1 - _share(_VERBS, "are") - loveless + sum(map(_drawn, said))

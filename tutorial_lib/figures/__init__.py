@@ -6,15 +6,19 @@ This package knows no model: tensors and labels go in, a figure comes out.
 from .architecture import show_architecture
 from .attention import show_attention
 from .kernel_regression import show_kernel_regression
+from .learning import show_learning
 from .patches import show_patch_attention
 from .positions import show_positions
+from .sampling import show_sampling
 from .softmax import show_softmax
 
 __all__ = [
     "show_architecture",
     "show_attention",
     "show_kernel_regression",
+    "show_learning",
     "show_patch_attention",
     "show_positions",
+    "show_sampling",
     "show_softmax",
 ]

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 
 from tutorial_lib.plotting.heatmaps import add_legend, draw_outline
+from tutorial_lib.plotting.scales import scale
 
 from .figure import Figure
 from .inputs import (
@@ -103,7 +104,7 @@ def _draw(weights, data, mask, outline):
     size = 2.4 + columns * cell, 1.6 + rows * cell
     fig = Canvas(figsize=size, layout="constrained")
     ax = fig.subplots()
-    image = ax.imshow(weights, cmap="Blues", vmin=0, vmax=1)
+    image = ax.imshow(weights, cmap=scale("weights"), vmin=0, vmax=1)
     _hatch(ax, mask)
     if outline is not None:
         draw_outline(ax, torch.from_numpy(outline), size=cell)

@@ -14,7 +14,6 @@ import base64
 import functools
 import hashlib
 import html
-import io
 import json
 import pathlib
 import warnings
@@ -26,11 +25,10 @@ from .inputs import as_text
 HERE = pathlib.Path(__file__).parent
 ACCENT, MARK = LIGHT["accent"], LIGHT["mark"]
 PNG_DPI = 90
-PNG_COLORS = 160
-STYLE = (
+STYLE = [
     "default",
-    {"text.parse_math": False},
-)  # in labels "$" is a sign like any other
+    {"text.parse_math": False},  # in labels "$" is a sign like any other
+]
 
 # The book's theme lays a light box under every HTML output in dark mode; the figure
 # follows the page's colors by itself.
@@ -84,13 +82,9 @@ class Figure:
     @functools.cached_property
     def png(self):
         """Return the picture as PNG bytes, in few colors: a third of the size."""
-        from PIL import Image
+        from tutorial_lib.plotting.figure import in_few_colors
 
-        image = Image.open(io.BytesIO(self._render("png"))).convert("RGB")
-        image = image.quantize(PNG_COLORS, Image.Quantize.MAXCOVERAGE)
-        buffer = io.BytesIO()
-        image.save(buffer, "png", optimize=True, dpi=(PNG_DPI, PNG_DPI))
-        return buffer.getvalue()
+        return in_few_colors(self.still("png"))
 
     def save(self, path):
         """Write the live figure as a page (.html) or the picture (.png .pdf .svg).
@@ -102,31 +96,27 @@ class Figure:
             page = PAGE.format(title=html.escape(self.text), figure=self.html)
             path.write_text(page, encoding="utf-8")
         elif path.suffix in (".png", ".pdf", ".svg"):
-            path.write_bytes(self._render(path.suffix[1:]))
+            path.write_bytes(self.still(path.suffix[1:]))
         else:
             raise ValueError(
                 f"cannot save {path.name}: end its name in .html, .png, .pdf or .svg"
             )
 
-    def _style(self):
-        return palette() + shipped("base.css") + shipped(f"{self.name}.css")
-
-    def _render(self, suffix):
+    def still(self, format, *, dpi=PNG_DPI, dark=False):
+        """Return the picture as the bytes of a file: png, svg or pdf."""
         import matplotlib.style
 
-        buffer = io.BytesIO()
-        # A fixed salt and no date: the same picture is the same file.
-        fixed = {"svg.hashsalt": self.text}
-        undated = {} if suffix == "png" else {"metadata": {_DATE[suffix]: None}}
-        with matplotlib.style.context([*STYLE, fixed]), warnings.catch_warnings():
+        from tutorial_lib.plotting.figure import draw
+
+        with matplotlib.style.context(STYLE), warnings.catch_warnings():
             # The live figure shows every script; the picture those its font has.
             warnings.filterwarnings("ignore", "Glyph .* missing from")
             picture = self.draw()
             picture.suptitle(self.title, fontsize=11)
-            picture.savefig(
-                buffer, format=suffix, dpi=PNG_DPI, bbox_inches="tight", **undated
-            )
-        return buffer.getvalue()
+            return draw(picture, format, dpi=dpi, dark=dark)
+
+    def _style(self):
+        return palette() + shipped("base.css") + shipped(f"{self.name}.css")
 
     def __repr__(self):
         return self.text
@@ -157,9 +147,6 @@ def palette():
         variables = "".join(f"  --{name}: {color};\n" for name, color in colors.items())
         rules += f"{host} {{\n{variables}}}\n"
     return rules
-
-
-_DATE = {"svg": "Date", "pdf": "CreationDate"}
 
 
 def _json(value):

@@ -8,6 +8,8 @@ import math
 
 import numpy as np
 
+from tutorial_lib.plotting.scales import scale
+
 from .figure import MARK, Figure
 from .inputs import (
     as_array,
@@ -173,11 +175,9 @@ def _draw(weights, pixels, data):
 
 def _blend(pixels, shades, ink):
     """Return colors (height, width, 3): the pale image under the color of weights."""
-    from matplotlib import colormaps
-
     grey = 1 - pixels / 255 if ink else pixels / 255
     pale = (1 - CONTRAST + CONTRAST * grey)[..., None]
-    strongest = np.array(colormaps["Blues"](0.75)[:3])
+    strongest = np.array(scale("weights")(0.75)[:3])
     return pale + (strongest - pale) * STRENGTH * shades[..., None]
 
 

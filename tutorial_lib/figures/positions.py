@@ -8,6 +8,8 @@ import math
 
 import numpy as np
 
+from tutorial_lib.plotting.scales import scale
+
 from .figure import ACCENT, MARK, Figure
 from .inputs import as_array, as_positive, rounded
 
@@ -157,7 +159,7 @@ def _draw(data):
 
 def _draw_map(fig, ax, queries, data):
     shown, limit = data["shown"], np.abs(queries).max() or 1
-    colors = {"cmap": "RdBu_r", "vmin": -limit, "vmax": limit}
+    colors = {"cmap": scale("scores"), "vmin": -limit, "vmax": limit}
     image = ax.imshow(queries.T, aspect="auto", interpolation="nearest", **colors)
     for place, color in ((shown["distance"], ACCENT), (0, MARK)):
         left = shown["position"] + place - 0.5

@@ -1,8 +1,9 @@
 """Plotting: the static figures of the book, one call each.
 
-Every function takes tensors and labels and returns a matplotlib figure that a
-notebook shows once. Rows are queries, columns are keys; weights share one color
-scale from 0 to 1, scores one that is centered at 0.
+Every function takes tensors and labels and returns a matplotlib figure that a notebook
+shows once, on white paper and on dark. Rows are queries, columns are keys; weights
+share one color scale from 0 to 1, scores one that is centered at 0. A figure is 4.6
+inches wide at most: it can be read on a phone.
 
 Nothing here knows a model or a data set.
 """
@@ -11,11 +12,17 @@ from tutorial_lib.plotting.charts import (
     show_bars,
     show_curves,
     show_images,
-    show_lookup,
     show_losses,
-    show_unrolled,
+    show_paths,
 )
 from tutorial_lib.plotting.heatmaps import show_heatmaps
+from tutorial_lib.plotting.ideas import (
+    show_lookup,
+    show_scaled_dot_product,
+    show_self_attention,
+    show_unrolled,
+    show_writing,
+)
 
 __all__ = [
     "show_bars",
@@ -24,5 +31,9 @@ __all__ = [
     "show_images",
     "show_lookup",
     "show_losses",
+    "show_paths",
+    "show_scaled_dot_product",
+    "show_self_attention",
     "show_unrolled",
+    "show_writing",
 ]

@@ -1,10 +1,23 @@
-"""Charts: curves, bars, images, and pictures of a look-up and of a translator."""
+"""Charts: curves, losses, bars and images."""
 
-from itertools import accumulate
+import math
+from itertools import accumulate, cycle
 
-from tutorial_lib.plotting.panels import BLUE, CYCLE, GREY, ORANGE, array, open_panels
+from tutorial_lib.plotting.panels import (
+    BLUE,
+    CYCLE,
+    GREY,
+    LETTER,
+    WIDTH,
+    add_legend,
+    array,
+    name_axes,
+    open_panels,
+)
 
-_INPUT, _STATE, _BACKWARD, _OUTPUT = 0.0, 1.0, 1.9, 2.6  # heights in show_unrolled
+FEW = 16  # so many points of a curve are marked
+NEAT = [1, 2, 2.5, 5, 10]  # steps between numbers, and ten times these
+NUMBER = 0.3  # inches that a bar's number needs
 
 
 def show_curves(
@@ -19,163 +32,203 @@ def show_curves(
     xscale="linear",
     yscale="linear",
 ):
-    """Show labeled curves over ``x``, in one panel or in several side by side.
+    """Show labeled curves over ``x``, in one panel or in several.
 
     ``curves`` maps a label to values (x,); a curve whose label starts with "true" is
-    dashed. A dictionary of such dictionaries makes one panel each, titled by its key.
-    ``points`` is a pair (x, y) scattered into every panel under ``points_label``;
-    ``marks`` maps a label to the place of a vertical line. The scales are matplotlib's:
-    linear, log or symlog.
+    dashed. A dictionary of such dictionaries makes one panel each, titled by its key;
+    a label has the same color in all. ``points`` is a pair (x, y) scattered into every
+    panel under ``points_label``; ``marks`` maps a label to the place of a vertical
+    line. The scales are matplotlib's: linear, log or symlog. Raises ValueError if there
+    is no curve.
     """
+    if not curves:
+        raise ValueError("there is no curve to show: map a label to values (x,)")
     nested = isinstance(next(iter(curves.values())), dict)
     panels = curves if nested else {"": curves}
-    size = (7.4 / len(panels), 2.4) if nested else (6.4, 3.4)
-    with open_panels(1, len(panels), size=size, sharey=True) as (fig, axes):
-        for ax, (title, lines) in zip(axes.flat, panels.items(), strict=True):
+    columns = _columns(len(panels))
+    rows = -(-len(panels) // columns)
+    size = (WIDTH, 1.6 * rows + 0.6 if nested else 2.9)
+    colors = _colors(panels.values())
+    with open_panels(len(panels), columns, size=size, sharey=True) as (fig, axes):
+        for ax, (title, lines) in zip(axes, panels.items(), strict=True):
             if points is not None:
                 ax.scatter(*points, s=14, color=GREY, alpha=0.6, label=points_label)
-            for color, (label, y) in zip(CYCLE * 3, lines.items(), strict=False):
-                dashed = label.startswith("true")
-                line = {"color": GREY, "ls": "--"} if dashed else {"color": color}
-                ax.plot(array(x), array(y), label=label, **line)
-            for color, (label, place) in zip(
-                CYCLE[1:], (marks or {}).items(), strict=False
-            ):
-                ax.axvline(place, color=color, ls=":", label=label)
-            ax.set(title=title, xlabel=xlabel, xscale=xscale, yscale=yscale)
-        axes.flat[0].set_ylabel(ylabel)
-        handles, labels = axes.flat[0].get_legend_handles_labels()
-        if len(labels) > (1 if nested else 4):  # too many to leave the curves room
-            fig.legend(handles, labels, loc="outside lower center", ncols=len(labels))
-        elif len(labels) > 1:
-            axes.flat[0].legend()
+            _draw_lines(ax, array(x), lines, colors)
+            _draw_marks(ax, marks or {})
+            ax.set(title=title, xscale=xscale, yscale=yscale)
+            _number(ax.xaxis, xscale, array(x), (WIDTH - 0.6) / columns)
+            _number(ax.yaxis, yscale)
+        name_axes(axes, columns, xlabel=xlabel, ylabel=ylabel)
+        named = {}
+        for ax in axes:
+            for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
+                named.setdefault(label, handle)
+        if len(named) > 1:
+            add_legend(fig, list(named.values()), list(named))
     return fig
 
 
-def show_bars(bars, labels, *, xlabel="", ylabel="weight"):
-    """Show one bar chart for each title in ``bars``, side by side on one scale.
+def _columns(panels):
+    """Lay panels out in rows of at most three, four of them as a square."""
+    return 2 if panels == 4 else min(panels, 3)
 
-    ``bars`` maps a title to values (bar,); ``labels`` names the bars. Every bar carries
-    its value, rounded to two decimals.
+
+def _colors(panels):
+    labels = dict.fromkeys(label for lines in panels for label in lines)
+    return dict(zip(labels, cycle(CYCLE), strict=False))
+
+
+def _draw_lines(ax, x, lines, colors):
+    for label, y in lines.items():
+        line = {"color": colors[label], "marker": "o" if len(x) <= FEW else "", "ms": 3}
+        if label.startswith("true"):
+            line = {"color": GREY, "ls": "--"}
+        ax.plot(x, array(y), label=label, **line)
+
+
+def _draw_marks(ax, marks):
+    for style, (label, place) in zip((":", "-.", "--"), marks.items(), strict=False):
+        ax.axvline(place, color=GREY, ls=style, label=label)
+
+
+def _number(axis, scale, places=None, inches=0):
+    """Put numbers that can be read on an axis: the ``places`` if they are few."""
+    from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullLocator
+
+    if scale == "linear" and places is not None:
+        style = {"integer": (places == places.round()).all(), "steps": NEAT}
+        axis.set_major_locator(MaxNLocator(int(inches / 0.6) + 1, **style))
+    if scale != "log":
+        return
+    low, high = axis.get_view_interval()
+    decades = math.log10(high / low)
+    steps = (1,) if decades > 3 else (1, 3) if decades > 1.2 else (1, 2, 5)
+    locator = LogLocator(subs=steps)
+    if places is not None and len(places) <= 8:
+        needed = LETTER * (2 + max(len(_in_full(place, 0)) for place in places))
+        thin = math.ceil(len(places) * needed / inches)
+        locator = FixedLocator(places[::-thin][::-1])
+    axis.set_major_locator(locator)
+    axis.set_major_formatter(_in_full)
+    axis.set_minor_locator(NullLocator())
+
+
+def _in_full(value, _):
+    """Write 0.03 and 1,024, but a power of ten far from 1 as one."""
+    power = math.log10(value)
+    if abs(power) > 3.5 and abs(power - round(power)) < 1e-6:
+        return f"$10^{{{power:.0f}}}$"
+    return f"{value:,g}"
+
+
+def show_paths(paths, *, points=None, points_label="data", xlabel="", ylabel=""):
+    """Show what two numbers do together, as one path for each of several knobs.
+
+    ``paths`` maps a label to a pair (x, y) of as many values, one for each setting;
+    ``points`` is a pair (x, y) of what they are compared with, under ``points_label``.
+    Raises ValueError if there is no path.
     """
-    size = (max(7.4 / len(bars), 0.3 * len(labels) + 0.8), 2.5)
-    with open_panels(1, len(bars), size=size, sharey=True) as (fig, axes):
-        for ax, (title, values) in zip(axes.flat, bars.items(), strict=True):
-            drawn = ax.bar(range(len(labels)), array(values), color=BLUE, width=0.7)
-            ax.bar_label(drawn, fmt="%.2f", padding=2, fontsize=8)
-            ax.set_xticks(range(len(labels)), labels, rotation=40, ha="right")
-            ax.set(title=title, xlabel=xlabel)
-            ax.margins(y=0.15)
-        axes.flat[0].set_ylabel(ylabel)
+    if not paths:
+        raise ValueError("there is no path to show: map a label to a pair (x, y)")
+    with open_panels(1, 1, size=(WIDTH, 3.1)) as (fig, [ax]):
+        for (label, path), color in zip(paths.items(), cycle(CYCLE), strict=False):
+            x, y = map(array, path)
+            ax.plot(x, y, label=label, color=color, marker="o", ms=3)
+        if points is not None:
+            ax.scatter(*map(array, points), s=40, color=GREY, label=points_label)
+        name_axes([ax], 1, xlabel=xlabel, ylabel=ylabel)
+        add_legend(fig, *ax.get_legend_handles_labels())
     return fig
 
 
-def show_lookup(weights, *, query, keys, values, output):
-    """Draw one attention step: a query, the keys it matches, the values it reads.
+def show_bars(bars, labels, *, marks=None, xlabel="", ylabel="weight"):
+    """Show one bar chart for each title in ``bars``, all on one scale.
 
-    ``weights`` (key,) set the width of the lines; ``query``, ``keys``, ``values`` and
-    ``output`` are the texts in the boxes.
+    ``bars`` maps a title to values (bar,); ``labels`` names the bars. Where there is
+    room, a bar carries its value, rounded to two decimals. ``marks`` maps a label to
+    what bars are compared with: a number, or values (bar,). Raises ValueError if there
+    are not as many values as labels.
     """
-    rows = len(keys)
-    middle, large = (rows - 1) / 2, {"pad": 0.4, "fontsize": 10}
-    with open_panels(1, 1, size=(7.4, 0.62 * rows + 0.8)) as (fig, axes):
-        ax = axes.item()
-        for i, weight in enumerate(array(weights)):
-            line = {"lw": 0.4 + 7 * weight, "alpha": 0.15 + 0.85 * weight}
-            ax.plot([0, 1], [middle, i], color=BLUE, solid_capstyle="round", **line)
-            ax.plot([2, 3], [i, middle], color=ORANGE, solid_capstyle="round", **line)
-            ax.text(1.5, i, f"{weight:.2f}", ha="center", va="center", fontsize=10)
-            _box(ax, 1, i, keys[i], BLUE, **large)
-            _box(ax, 2, i, values[i], ORANGE, **large)
-        _box(ax, 0, middle, query, BLUE, **large)
-        _box(ax, 3, middle, output, ORANGE, **large)
-        for x, title in enumerate(["query", "keys", "values", "output"]):
-            ax.text(x, -0.85, title, ha="center", color=GREY)
-        ax.text(1.5, -0.85, "weights", ha="center", color=GREY)
-        ax.set(xlim=(-0.45, 3.45), ylim=(rows - 0.4, -1.1))
-        ax.axis("off")
+    _check_bars(bars, len(labels))
+    words = [str(label) for label in labels]
+    fit = int((WIDTH - 0.6) / (NUMBER * len(words) + 0.2))
+    columns = next((c for c in range(fit, 1, -1) if len(bars) % c == 0), 1)
+    rows, pitch = -(-len(bars) // columns), (WIDTH - 0.6) / columns / len(words)
+    turned = {} if _longest(words) < pitch else {"rotation": 40, "ha": "right"}
+    size = (WIDTH, 1.1 * rows + 1.4 if rows > 1 else 2.6)
+    with open_panels(len(bars), columns, size=size, sharey=True) as (fig, axes):
+        for ax, (title, values) in zip(axes, bars.items(), strict=True):
+            drawn = ax.bar(range(len(words)), array(values), color=BLUE, width=0.7)
+            if pitch >= NUMBER:
+                ax.bar_label(drawn, fmt="%.2f", padding=2, fontsize=8)
+            ax.set_xticks(range(len(words)), words, **turned)
+            ax.set_title(title)
+            ax.margins(y=0.2)
+            handles = [
+                _draw_levels(ax, level, len(words), color)
+                for color, level in zip(CYCLE[1:], (marks or {}).values(), strict=False)
+            ]
+        name_axes(axes, columns, xlabel=xlabel, ylabel=ylabel)
+        if marks:
+            add_legend(fig, handles, list(marks))
     return fig
 
 
-def show_images(images, *, titles=None, columns=8):
-    """Show grey images (image, height, width) in rows of ``columns``, dark on white."""
+def _check_bars(bars, labels):
+    for title, values in bars.items():
+        if len(values) != labels:
+            counts = f"{len(values)} bars for {labels} labels"
+            raise ValueError(f"{counts} in {title!r}: each bar needs one")
+
+
+def _longest(words):
+    """Return the inches that the longest line of the words takes."""
+    lines = [line for word in words for line in word.splitlines()]
+    return LETTER * (max(map(len, lines), default=0) + 1)
+
+
+def _draw_levels(ax, levels, bars, color):
+    """Draw a level across each bar, and return what a legend shows of it."""
+    levels = array(levels) + [0.0] * bars
+    ends = [[i - 0.42 for i in range(bars)], [i + 0.42 for i in range(bars)]]
+    return ax.hlines(levels, *ends, color=color, lw=1.8, ls=(0, (2, 1)))
+
+
+def show_images(images, *, titles=None, columns=None):
+    """Show images in rows of ``columns``, each in a frame.
+
+    An image is grey, (height, width), dark on white and all on one scale, or colored,
+    (channel, height, width), red, green and blue from 0 to 1. Raises ValueError for
+    images of another shape, and if there is none.
+    """
+    images = [array(image) for image in images]
+    _check_images(images)
+    columns = min(columns or (4 if titles else 8), len(images))
+    grey = [image for image in images if image.ndim == 2] or [array([0.0, 1.0])]
+    limits = min(image.min() for image in grey), max(image.max() for image in grey)
+    side = min(WIDTH / columns, 2.3)
     rows = -(-len(images) // columns)
-    columns = min(columns, len(images))
-    height = 1.25 if titles else 1.0
-    with open_panels(rows, columns, size=(0.95, height)) as (fig, axes):
-        for i, ax in enumerate(axes.flat):
-            ax.axis("off")
-            if i < len(images):
-                ax.imshow(array(images[i]), cmap="Greys")
-                ax.set_title(titles[i] if titles else "", fontsize=9)
+    size = side * columns, rows * (side + (0.3 if titles else 0.05))
+    options = {"size": size, "layout": "compressed"}
+    with open_panels(len(images), columns, **options) as (fig, axes):
+        for i, (ax, image) in enumerate(zip(axes, images, strict=True)):
+            colored = image.ndim == 3
+            scale = dict(zip(("vmin", "vmax"), limits, strict=True))
+            ax.imshow(image.transpose(1, 2, 0) if colored else image, "Greys", **scale)
+            ax.set(xticks=[], yticks=[])
+            ax.spines[:].set(visible=True, lw=0.6)
+            ax.set_title(titles[i] if titles else "", fontsize=9)
     return fig
 
 
-def show_unrolled(source, target):
-    """Draw an encoder that reads in both directions, one vector c, and a decoder.
-
-    ``source`` and ``target`` are lists of a few words. Every decoder state gets the
-    word before, and c; dashed lines carry a written word to where it is read.
-    """
-    columns = len(source) + len(target) + 2
-    with open_panels(1, 1, size=(0.78 * columns, 2.8)) as (fig, axes):
-        ax = axes.item()
-        context = _draw_encoder(ax, source)
-        _draw_decoder(ax, target, context)
-        ax.set(xlim=(-0.6, columns - 0.4), ylim=(-0.3, 3.3))
-        ax.axis("off")
-    return fig
-
-
-def _draw_encoder(ax, source):
-    """Draw the words and both directions; return the place of the context."""
-    last, context = len(source) - 1, (len(source), (_STATE + _BACKWARD) / 2)
-    for x, word in enumerate(source):
-        _text(ax, x, _INPUT, word)
-        _arrow(ax, (x - 0.12, _INPUT), (x - 0.12, _STATE), GREY)
-        _arrow(ax, (x + 0.12, _INPUT), (x + 0.12, _BACKWARD), GREY)
-        if x < last:
-            _arrow(ax, (x, _STATE), (x + 1, _STATE), BLUE)
-            _arrow(ax, (x + 1, _BACKWARD), (x, _BACKWARD), BLUE)
-        for y, name in ((_STATE, "→"), (_BACKWARD, "←")):
-            _box(ax, x, y, name, BLUE)
-    _arrow(ax, (last, _STATE), context, BLUE)
-    _arrow(ax, (0, _BACKWARD), context, BLUE, bend=-0.35)
-    _box(ax, *context, "c", ORANGE)
-    _text(ax, last / 2, 3.15, "encoder", color=GREY)
-    return context
-
-
-def _draw_decoder(ax, target, context):
-    first = context[0] + 1
-    inputs, outputs = ["<bos>", *target], [*target, "<eos>"]
-    for x, (read, written) in enumerate(zip(inputs, outputs, strict=True), first):
-        _text(ax, x, _INPUT, read)
-        _text(ax, x, _OUTPUT, written)
-        bend = 0.0 if x == first else -0.24
-        _arrow(ax, context, (x, _STATE), ORANGE, bend=bend)
-        _arrow(ax, (x, _INPUT), (x, _STATE), GREY)
-        _arrow(ax, (x, _STATE), (x, _OUTPUT), GREY)
-        if x > first:
-            _arrow(ax, (x - 1, _STATE), (x, _STATE), BLUE)
-            ax.plot([x - 0.8, x - 0.2], [_OUTPUT - 0.22, _INPUT + 0.22], ":", c=GREY)
-        _box(ax, x, _STATE, "s", BLUE)
-    _text(ax, first + len(target) / 2, 3.15, "decoder", color=GREY)
-
-
-def _text(ax, x, y, text, *, color="black"):
-    ax.text(x, y, text, ha="center", va="center", fontsize=9, color=color)
-
-
-def _box(ax, x, y, text, color, *, pad=0.35, fontsize=9):
-    style = {"boxstyle": f"round,{pad=}", "fc": "white", "ec": color, "lw": 1.4}
-    ax.text(x, y, text, ha="center", va="center", fontsize=fontsize, bbox=style)
-
-
-def _arrow(ax, start, end, color, *, bend=0.0):
-    style = {"arrowstyle": "-|>", "color": color, "lw": 1.1, "mutation_scale": 9}
-    style |= {"shrinkA": 11, "shrinkB": 11, "connectionstyle": f"arc3,rad={bend}"}
-    ax.annotate("", end, start, arrowprops=style, zorder=0)
+def _check_images(images):
+    if not images:
+        raise ValueError("there is no image to show")
+    for shape in (image.shape for image in images):
+        if len(shape) != 2 and (len(shape) != 3 or shape[0] != 3):
+            raise ValueError(
+                f"an image is (height, width) or (3, height, width), got {shape}"
+            )
 
 
 def show_losses(history, *, yscale="log"):

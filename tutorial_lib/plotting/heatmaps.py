@@ -6,7 +6,13 @@ cells mean: their label says it.
 
 import torch
 
-from tutorial_lib.plotting.panels import array, open_panels
+from tutorial_lib.plotting.layout import lay_out
+from tutorial_lib.plotting.panels import array, name_axes, open_panels
+from tutorial_lib.plotting.scales import ink_numbers, scale
+
+NUMBERED = 8  # so many rows and columns, at most, have numbers
+SMALLEST = 6.5  # points of a number
+HATCHED = {"ec": "#8b929b", "fill": False, "hatch": "////", "lw": 0}
 
 
 def show_heatmaps(
@@ -19,56 +25,58 @@ def show_heatmaps(
     outline=None,
     outline_label="gold link",
     scores=False,
+    label=None,
     xlabel="key",
     ylabel="query",
 ):
-    """Show attention weights as a grid of heatmaps that share one color scale.
+    """Show attention weights as heatmaps that share one color scale.
 
-    ``weights`` is (row, column, query, key), (column, query, key) or (query, key), with
-    values from 0 to 1; with ``scores`` any values, on a scale centered at 0. ``titles``
-    names the panels, row by row. Cells where the boolean ``mask``, which broadcasts to
-    the weights, is False are hatched. Cells in ``outline``, a set of (query, key) for
-    every panel or a boolean that broadcasts to the weights, are framed, and named by
-    ``outline_label``. Small maps show their numbers. Raises ValueError for weights
+    ``weights`` is (row, column, query, key), (panel, query, key) or (query, key), with
+    values from 0 to 1; with ``scores`` any values, on a scale centered at 0. ``label``
+    names the scale, which maps of nothing but 0 and 1 do not need; ``titles`` names the
+    panels, row by row. Cells where the boolean ``mask``, which broadcasts to the
+    weights, is False are hatched, and cells that are NaN are grey. Cells in
+    ``outline``, a set of (query, key) for every panel or a boolean that broadcasts to
+    the weights, are framed, and named by ``outline_label``. Numbers stand where there
+    is room, and an axis without name and labels has none. Raises ValueError for weights
     outside 0 to 1, and labels, mask or outline that do not match the axes.
     """
-    weights = _grid(weights)
-    _check_heatmaps(weights, query_labels, key_labels, scores)
-    rows, columns = weights.shape[:2]
-    panels = weights.flatten(0, 1)
-    limit = (weights.abs().max().item() or 1.0) if scores else 1.0
-    hidden = torch.zeros_like(panels).bool() if mask is None else _hidden(mask, weights)
-    framed = as_cells(set() if outline is None else outline, weights.shape)
-    cell = _cell_size(weights.shape)
-    size = _panel_size(cell, weights.shape, query_labels, key_labels, titles)
-    with open_panels(rows, columns, size=size) as (fig, axes):
-        for i, ax in enumerate(axes.flat):
-            cells = _without(panels[i], hidden[i], scores)
-            image = _draw_cells(ax, cells, limit, scores)
-            _write_numbers(ax, cells, image, hidden[i])
+    weights = torch.as_tensor(weights).detach().cpu().float()
+    grid = _grid(weights)
+    _check_heatmaps(grid, query_labels, key_labels, scores)
+    hidden = _hidden(mask, grid)
+    framed = as_cells(set() if outline is None else outline, grid.shape).flatten(0, 1)
+    panels = grid.flatten(0, 1).masked_fill(hidden & scores, 0)
+    has_bar = scores or not (panels.eq(0) | panels.eq(1)).all()
+    form = {"is_given": weights.ndim == 4, "has_bar": has_bar}
+    layout = lay_out(grid.shape, query_labels, key_labels, **form)
+    options = {"size": layout.size(titles), "layout": "compressed"}
+    with open_panels(len(panels), layout.columns, **options) as (fig, axes):
+        for i, ax in enumerate(axes):
+            image = _draw_cells(ax, panels[i], _limits(panels, scores))
             _hatch(ax, hidden[i])
-            draw_outline(ax, framed.flatten(0, 1)[i], size=cell)
-            _label_cells(ax, query_labels, key_labels)
-            ax.set(title=titles[i] if titles else "", xlabel=xlabel, ylabel=ylabel)
-            ax.label_outer(remove_inner_ticks=True)
-        fig.colorbar(image, ax=axes, label="score" if scores else "weight", pad=0.02)
+            draw_outline(ax, framed[i], size=layout.cell)
+            layout.letter(ax, titles[i] if titles else "", xlabel, ylabel)
+        _write_numbers(axes, panels, hidden, layout.cell)
+        name_axes(axes, layout.columns, xlabel=xlabel, ylabel=ylabel)
+        if has_bar:
+            _add_bar(fig, axes, image, label, layout.columns > 1)
         if framed.any():
             add_legend(fig, outline_label)
     return fig
 
 
 def _grid(weights):
-    weights = torch.as_tensor(weights).detach().cpu().float()
     if not 2 <= weights.ndim <= 4:
         raise ValueError(
-            "weights must be (row, column, query, key), (column, query, key) or "
+            "weights must be (row, column, query, key), (panel, query, key) or "
             f"(query, key), got {tuple(weights.shape)}"
         )
     return weights.reshape((1,) * (4 - weights.ndim) + weights.shape)
 
 
 def _check_heatmaps(weights, query_labels, key_labels, scores):
-    if not scores and not (weights.min() >= 0 and weights.max() <= 1 + 1e-4):
+    if not scores and (weights.lt(0) | weights.gt(1 + 1e-4)).any():
         raise ValueError(
             f"weights must lie in 0 to 1, got {weights.min():.3g} to "
             f"{weights.max():.3g}: pass scores=True for scores"
@@ -81,66 +89,68 @@ def _check_heatmaps(weights, query_labels, key_labels, scores):
             raise ValueError(f"{len(labels)} {name}_labels for {size} {name} positions")
 
 
-def _cell_size(shape):
-    _, columns, queries, keys = shape
-    return min(0.55, 4.2 / max(queries, keys), 6.4 / columns / keys)
+def _hidden(mask, grid):
+    hidden = torch.tensor(False) if mask is None else ~mask
+    return hidden.expand(grid.shape).flatten(0, 1)
 
 
-def _panel_size(cell, shape, query_labels, key_labels, titles):
-    _, columns, queries, keys = shape
-    longest = max((len(str(label)) for label in query_labels or [""]), default=0)
-    width = max(cell * keys + (0.09 * longest + 0.7) / columns, 1.2)
-    height = max(cell * queries, 0.8) + (0.75 if key_labels else 0.5)
-    return width, height + (0.25 if titles else 0)
+def _limits(panels, scores):
+    """Return the ends of the scale: 0 to 1, or as far below 0 as above."""
+    if not scores:
+        return 0.0, 1.0
+    seen = panels[panels.isfinite()].abs()
+    most = seen.max().item() if len(seen) else 0.0
+    return (-most, most) if most else (-1.0, 1.0)
 
 
-def _hidden(mask, weights):
-    return (~mask).expand(weights.shape).flatten(0, 1)
-
-
-def _draw_cells(ax, cells, limit, scores):
-    lowest, colors = (-limit, "RdBu_r") if scores else (0, "Blues")
-    return ax.imshow(array(cells), cmap=colors, vmin=lowest, vmax=limit, aspect="equal")
-
-
-def _write_numbers(ax, cells, image, hatched):
-    from matplotlib.patheffects import withStroke
-
-    if max(cells.shape) > 8:
-        return
-    for i, j in cells.isfinite().nonzero().tolist():
-        value = cells[i, j].item()
-        color = "white" if abs(value) > 0.6 * image.norm.vmax else "black"
-        place = {"ha": "center", "va": "center", "fontsize": 8}
-        number = ax.text(j, i, f"{value:.2f}", color=color, **place)
-        if hatched[i, j]:  # the cell's own color keeps the hatching off the number
-            clear = withStroke(linewidth=3, foreground=image.to_rgba(value))
-            number.set_path_effects([clear])
-
-
-def _without(cells, hidden, scores):
-    """Blank the hidden cells, except a weight that is not 0: that leak must show."""
-    return cells.masked_fill(hidden & (cells.eq(0) | scores), torch.nan)
+def _draw_cells(ax, cells, limits):
+    low, high = limits
+    colors = {"cmap": scale("scores" if low else "weights"), "vmin": low, "vmax": high}
+    return ax.imshow(array(cells), **colors, aspect="equal")
 
 
 def _hatch(ax, hidden):
     from matplotlib.patches import Rectangle
 
     for i, j in hidden.nonzero().tolist():
-        style = {"fill": False, "edgecolor": "#999999", "hatch": "////", "lw": 0}
-        ax.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, **style))
+        ax.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, **HATCHED))
 
 
-def _label_cells(ax, query_labels, key_labels):
-    ax.spines[:].set_visible(False)
-    ax.locator_params(integer=True, nbins=6)
-    if query_labels is not None:
-        ax.set_yticks(range(len(query_labels)), query_labels)
-    if key_labels is not None:
-        longest = max(len(str(label)) for label in key_labels)
-        turned = {"rotation": 45, "ha": "right"} if longest > 3 else {}
-        ax.set_xticks(range(len(key_labels)), key_labels, **turned)
-    ax.tick_params(length=0 if query_labels or key_labels else 2)
+def _write_numbers(axes, panels, hidden, cell):
+    """Write numbers where they fit; a hidden weight that is not 0 is seen, as a leak.
+
+    Boxes keep the hatching off them.
+    """
+    digits = 0 if panels.eq(panels.round()).all() else 2
+    shown = ~(hidden & panels.eq(0))
+    texts = [_short(number, digits) for number in panels[shown].tolist()]
+    size = min(8, 72 * cell / (0.62 * (max(map(len, texts), default=0) + 0.3)))
+    if max(panels.shape[1:]) > NUMBERED or size < SMALLEST:
+        return
+    for (panel, query, key), text in zip(shown.nonzero().tolist(), texts, strict=True):
+        style = {"ha": "center", "va": "center", "fontsize": size}
+        if hidden[panel, query, key]:
+            style["bbox"] = {"lw": 0, "pad": 1}
+        axes[panel].text(key, query, text, **style)
+    for ax in axes:
+        ink_numbers(ax)
+
+
+def _short(number, digits):
+    text = f"{number:.{digits}f}".replace("-", "−")
+    return text.replace("inf", "∞").replace("nan", "NaN")
+
+
+def _add_bar(fig, axes, image, label, is_below):
+    from matplotlib.ticker import MaxNLocator
+
+    style = {"pad": 0.02, "aspect": 24, "anchor": (0.0, 1.0)}
+    style["shrink"] = 1.0 if is_below else min(1.0, 3.4 / fig.get_figheight())
+    style["location"] = "bottom" if is_below else "right"
+    label = label or ("score" if image.norm.vmin else "weight")
+    bar = fig.colorbar(image, ax=axes, label=label, **style)
+    bar.locator = MaxNLocator(4, steps=[1, 2, 5, 10])
+    bar.outline.set_visible(False)
 
 
 def as_cells(outline, shape):
@@ -170,13 +180,15 @@ def as_cells(outline, shape):
 def draw_outline(ax, cells, *, size):
     """Frame the cells (query, key), ``size`` inches wide: black in white, on any."""
     for query, key in cells.nonzero().tolist():
-        ax.add_patch(_frame(key, query, size))
+        for frame in _frame(key, query, size):
+            ax.add_patch(frame)
 
 
 def add_legend(fig, label):
     """Say below the figure what its frames mean."""
     square = {"handlelength": 1.2, "handleheight": 1.2, "frameon": False}
-    fig.legend([_frame(0, 0, 1)], [label], loc="outside lower center", **square)
+    frame = _frame(0, 0, 1)[-1]
+    fig.legend([frame], [label], loc="outside lower center", **square)
 
 
 def _from_pairs(pairs, shape):
@@ -193,14 +205,14 @@ def _from_pairs(pairs, shape):
 
 
 def _frame(x, y, size):
+    """Return a white frame and a black one on it."""
     from matplotlib.patches import Rectangle
-    from matplotlib.patheffects import withStroke
 
     points = 72 * size
     line = min(1.2, points / 10)
-    halo = withStroke(linewidth=2.5 * line, foreground="white")
-    inset = 1.25 * line / points  # the halo ends where the cell does
+    inset = 1.25 * line / points  # the white ends where the cell does
     side = 1 - 2 * inset
     corner = x - side / 2, y - side / 2
-    style = {"fill": False, "edgecolor": "black", "linewidth": line, "snap": False}
-    return Rectangle(corner, side, side, path_effects=[halo], **style)
+    style = {"fill": False, "snap": False}
+    lines = (("white", 2.5 * line), ("black", line))
+    return [Rectangle(corner, side, side, ec=ec, lw=lw, **style) for ec, lw in lines]

@@ -1,4 +1,7 @@
-"""Panels: the grid that every figure is drawn in, and the style they share."""
+"""Panels: the grid that every figure is drawn in, and the style they share.
+
+A figure is at most ``WIDTH`` inches wide, so that its letters can be read on a phone.
+"""
 
 from contextlib import contextmanager
 
@@ -6,39 +9,73 @@ import torch
 
 from tutorial_lib.plotting.colors import LIGHT
 
-BLUE, ORANGE, GREY = LIGHT["accent"], "#c2410c", "#555555"
-CYCLE = (BLUE, ORANGE, "#15803d", "#7e22ce", "#0e7490", "#a16207")
+WIDTH = 4.6  # inches
+LETTER = 0.085  # inches that a letter takes, at 10 points
+BLUE, ORANGE, GREEN = LIGHT["query"], LIGHT["key"], LIGHT["value"]
+INK, GREY = LIGHT["ink"], LIGHT["quiet"]
+CYCLE = (BLUE, ORANGE, GREEN, "#7e22ce", "#0e7490", "#a16207")
 STYLE = {
     "figure.dpi": 110,
     "font.size": 10,
+    "text.color": INK,
+    "axes.edgecolor": LIGHT["line"],
+    "axes.labelcolor": INK,
     "axes.titlesize": 10,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "hatch.linewidth": 0.6,
     "legend.frameon": False,
     "text.parse_math": False,  # in labels "$" is a sign like any other
+    "xtick.color": LIGHT["line"],
+    "xtick.labelcolor": INK,
+    "ytick.color": LIGHT["line"],
+    "ytick.labelcolor": INK,
 }
 
 
 @contextmanager
-def open_panels(rows, columns, *, size, sharey=False):
-    """Open a grid of panels of ``size`` inches each, and close it for pyplot."""
-    import matplotlib.pyplot as plt
+def open_panels(count, columns, *, size, layout="constrained", sharey=False):
+    """Open ``count`` panels in rows of ``columns``, on ``size`` inches for all.
 
-    with plt.rc_context(STYLE):
-        fig, axes = plt.subplots(
-            rows,
-            columns,
-            figsize=(size[0] * columns, size[1] * rows),
-            sharey=sharey,
-            squeeze=False,
-            layout="compressed",
-        )
-        yield fig, axes
-    for axis in (axis for ax in axes.flat for axis in (ax.xaxis, ax.yaxis)):
+    Yields the figure and its axes as a list, row by row.
+    """
+    import matplotlib as mpl
+
+    from tutorial_lib.plotting.figure import Figure
+
+    with mpl.rc_context(STYLE):
+        fig = Figure(figsize=size, layout=layout)
+        grid = fig.subplots(-(-count // columns), columns, squeeze=False, sharey=sharey)
+        for ax in grid.flat[count:]:
+            ax.remove()
+        yield fig, list(grid.flat[:count])
+    for axis in (axis for ax in fig.axes for axis in (ax.xaxis, ax.yaxis)):
         if axis.get_scale() != "linear":
             axis.reset_ticks()  # made again as mathematics, for powers of ten are
-    plt.close(fig)  # so that a notebook shows the figure once, where it is returned
+
+
+def name_axes(axes, columns, *, xlabel, ylabel):
+    """Put numbers at the outer panels, and an axis' name at the middle one of three."""
+    rows = -(-len(axes) // columns)
+    for i, ax in enumerate(axes):
+        row, column = divmod(i, columns)
+        lowest, first = i + columns >= len(axes), column == 0
+        ax.tick_params(labelbottom=lowest, labelleft=first)
+        if lowest and (columns % 2 == 0 or column == columns // 2):
+            ax.set_xlabel(xlabel)
+        if first and (rows % 2 == 0 or row == rows // 2):
+            ax.set_ylabel(ylabel)
+
+
+def add_legend(fig, handles, labels):
+    """Name the ``handles`` above all panels, in as many rows as the names need."""
+    inches = [LETTER * (len(label) + 5) for label in labels]
+    columns = len(labels) if sum(inches) < WIDTH else int(WIDTH / max(inches)) or 1
+    rows = -(-len(labels) // columns)
+    style = {"handlelength": 1.4, "columnspacing": 1.2, "borderaxespad": 0.2}
+    style["ncols"] = -(-len(labels) // rows)  # rows of the same length
+    fig.legend(handles, labels, loc="outside upper left", **style)
+    fig.set_figheight(fig.get_figheight() + 0.2 * (rows - 1))
 
 
 def array(values):

@@ -40,7 +40,8 @@ def chapters(root, wanted=()):
     """Return the paths of the chapters under ``root``: all, or those ``wanted``.
 
     A chapter is wanted by its number, "6" or "06", or by the start of its name; "" asks
-    for nothing. The order is the book's. Raises ValueError for one that does not exist.
+    for nothing. The order is the book's, with the excursions behind the chapters.
+    Raises ValueError for one that does not exist.
     """
     paths = sorted(Path(root).glob("notebooks/*.ipynb"))
     chosen = set()
@@ -48,10 +49,16 @@ def chapters(root, wanted=()):
         start = f"{text.zfill(2)}_" if text.isdigit() else text
         found = {path for path in paths if path.name.startswith(start)}
         if not found:
-            numbers = ", ".join(path.name.partition("_")[0] for path in paths)
-            raise ValueError(f"there is no chapter {text}: the book has {numbers}")
+            known = ", ".join(map(short_name, paths))
+            raise ValueError(f"there is no chapter {text}: the book has {known}")
         chosen |= found
     return sorted(chosen) or paths
+
+
+def short_name(path):
+    """Return a chapter's number, "06"; an excursion has none, but a name, "x_cost"."""
+    number = path.name.partition("_")[0]
+    return number if number.isdigit() else path.stem
 
 
 def read_notebook(path):

@@ -171,50 +171,100 @@ def _(probe):
 
 gone = Exercise(
     "1.4",
-    "Gone, or only too small to see?",
+    "When is the slope gone?",
+    tolerance=0,
     hints=[
-        "In float32, e to the power -104 is 0. In float64 that happens near -746.",
-        "One score must lead both others by so much that their weights become 0.",
+        "How one weight answers to a score is a product of two weights, or a(1 - a). "
+        "The last slopes to go are those with the weight of the first key, 1.",
+        "So the slopes are gone when the second weight is. Look at it in a loop: "
+        "`torch.tensor([float(lead), 0, 0]).softmax(dim=0)`.",
     ],
 )
 
 
-def steepest(scores, dtype):
-    """Find the largest entry of the softmax's Jacobian at ``scores``, in size."""
-    weights = torch.tensor(scores, dtype=dtype).softmax(dim=0)
+def steepest(lead):
+    """Find the largest slope, in size, where one score of three leads by so much."""
+    weights = torch.tensor([float(lead), 0.0, 0.0]).softmax(dim=0)
     return (weights.diag() - weights[:, None] * weights).abs().max().item()
 
 
 @gone.spec
-def saturated_scores():
-    """One example of many."""
-    return [200.0, 0.0, 0.0]
+def smallest_lead():
+    """Try lead after lead."""
+    lead = 0
+    while steepest(lead):
+        lead += 1
+    return lead
 
 
-@gone.step("three numbers")
+@gone.step("one whole number")
 def _(probe):
-    message = "Give a list of three numbers, such as [1.0, 2.0, 3.0]."
     try:
-        scores = torch.as_tensor(probe(), dtype=torch.float64)
+        lead = float(probe())
     except (TypeError, ValueError):
-        scores = torch.empty(0)
-    probe.require(scores.shape == (3,), "count", message)
-    message = "Infinite scores give NaN: three finite numbers are far enough apart."
-    probe.require(scores.isfinite().all(), "infinite", message)
+        lead = -1.0
+    message = "Give one whole number: the lead of the first score."
+    probe.require(lead >= 0 and lead % 1 == 0, "whole", message)
 
 
-@gone.step("in float32 every slope is exactly 0")
+@gone.step("at this lead every slope is exactly 0")
 def _(probe):
-    scores = sorted((float(score) for score in probe()), reverse=True)
-    slope = steepest(scores, torch.float32)
-    message = f"The largest slope is still {slope:.1e}: move the scores farther apart."
-    if slope and scores[1] - scores[2] > 104:
-        message = f"The largest slope is still {slope:.1e}: one score must lead both."
+    slope = steepest(probe())
+    message = f"At this lead the largest slope is still {slope:.1e}: small, but not 0."
     probe.require(slope == 0, "still-there", message)
 
 
-@gone.step("in float64 some slope is left")
+@gone.step("and at every smaller one some slope is left")
 def _(probe):
-    slope = steepest([float(score) for score in probe()], torch.float64)
-    message = "Now it is gone in float64 too: the scores are too far apart."
-    probe.require(slope > 0, "gone-twice", message)
+    message = "Every slope is 0 there, but a smaller lead is enough."
+    probe.require(steepest(float(probe()) - 1) > 0, "not-smallest", message)
+
+
+nothing = Exercise(
+    "1.5",
+    "Let it say that nothing fits",
+    name="weights_or_nothing",
+    returns="query key",
+    hints=[
+        "Nothing is one key more, with the same score for every query.",
+        "`torch.full((len(scores), 1), nothing)` is a column of that score; "
+        "`torch.cat([scores, column], dim=-1)` puts it beside the others.",
+        "Take the softmax with the column, and then leave the column out: `[:, :-1]`.",
+    ],
+)
+
+
+@nothing.spec
+def weights_or_nothing(scores, nothing):
+    """Let the keys of each row share the weight with one key more."""
+    rows = [torch.cat([row, torch.tensor([float(nothing)])]) for row in scores]
+    return torch.stack([softmax_over(row, range(len(row)))[:-1] for row in rows])
+
+
+@nothing.step("one weight for each query and key")
+def _(probe):
+    probe.shape(probe(torch.randn(3, 5), 0.0), query=3, key=5)
+
+
+@nothing.step("where no key fits better than nothing, each gets the same as nothing")
+def _(probe):
+    probe(torch.tensor([[2.0, 2, 2], [0, 0, 0]]), 2.0)
+    probe.same()
+
+
+@nothing.step("what the keys lack to 1 is the weight of nothing")
+def _(probe):
+    probe(2 * torch.randn(4, 6), 1.5)
+    probe.same()
+
+
+@nothing.step("a very small score for nothing gives the plain softmax")
+def _(probe):
+    probe(torch.randn(3, 4), -1000.0)
+    probe.same()
+
+
+@nothing.step("large scores are no trouble")
+def _(probe):
+    probe(torch.tensor([[300.0, 299.0], [0.0, 1.0]]), 300.0)
+    probe.same()

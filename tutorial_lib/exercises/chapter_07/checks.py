@@ -16,8 +16,12 @@ __all__ = ["bill", "blind", "heard", "layer"]
 
 
 _TURN = (
-    "For the scores turn the last two axes of K around: `K.mT`. `K.T` turns the batch "
-    "around, too."
+    "For the scores turn the last two axes of K around, and of nothing else: `K.mT`. "
+    "`K.T` turns the batch around, too."
+)
+_ADDED = (
+    "Two sizes do not fit. Is x added in the end? The layer's output alone is asked "
+    "for. Or is K turned around by `K.T`? Take `K.mT`, which leaves the batch alone."
 )
 
 SELF_ERRORS = [  # (part of the error, code, message)
@@ -27,7 +31,8 @@ SELF_ERRORS = [  # (part of the error, code, message)
         "The matrices multiply from the right, as they are: `x @ W_Q`. Only PyTorch's "
         "`nn.Linear` keeps its matrix transposed.",
     ),
-    *[(part, "transpose", _TURN) for part in ("batch2 tensor", "must match the size")],
+    ("batch2 tensor", "transpose", _TURN),
+    ("must match the size", "transpose", _ADDED),
 ]
 
 BOOLEANS = [  # what Python says, code, message

@@ -99,7 +99,7 @@ def averaged():
     return found
 
 
-@averages.step("the answer is right")
+@averages.step("the right four numbers")
 def _(probe):
     answer = probe()
     for name, known in NUMBERS.items():

@@ -12,7 +12,13 @@ from pathlib import Path
 from tutorial_lib.definitions import definitions
 from tutorial_lib.exercises.exercise import Exercise, find
 from tutorial_lib.exercises.help import MISSING, solution
-from tutorial_lib.tools.notebooks import chapters, read_notebook, source_of, tags_of
+from tutorial_lib.tools.notebooks import (
+    chapters,
+    read_notebook,
+    short_name,
+    source_of,
+    tags_of,
+)
 
 
 @dataclass(frozen=True)
@@ -87,9 +93,14 @@ class Sheet:
 def sheets(root, chapter=""):
     """Return the sheets of the book under ``root``, or of one chapter: "3" or "03".
 
-    Raises ValueError if there is no such chapter.
+    An excursion without exercises is no sheet. Raises ValueError if there is no such
+    chapter, or if no sheet is left.
     """
-    return [Sheet(path) for path in chapters(root, [chapter])]
+    found = [Sheet(path) for path in chapters(root, [chapter])]
+    kept = [each for each in found if each.tasks or short_name(each.path).isdigit()]
+    if not kept:
+        raise ValueError(f"{chapter} has no exercises: name a chapter that has")
+    return kept
 
 
 def _tasks(file, cells):

@@ -1,8 +1,8 @@
 """The catalogue: which chapters and figures there are, by their names.
 
 A static figure has the name and the caption that the book gives it, in the metadata of
-its cell. A live one is known by what its cell shows; its name is made of the numbers
-of the chapter and the name of the cell.
+its cell. A live one is known by what its cell shows; its name is made of the number
+of the chapter, or an excursion's name, and the name of the cell.
 
 This module does not know how a figure is drawn, and it runs nothing.
 """
@@ -11,7 +11,12 @@ import difflib
 from pathlib import Path
 from typing import NamedTuple
 
-from tutorial_lib.tools.notebooks import chapters, read_notebook, source_of
+from tutorial_lib.tools.notebooks import (
+    chapters,
+    read_notebook,
+    short_name,
+    source_of,
+)
 
 LIVE = "data-figure="  # what the HTML of every live figure carries
 
@@ -56,7 +61,8 @@ def figures_of(chapter):
             described = figure.get("caption", ""), about.get("image", {}).get("alt", "")
             found.append(Entry(figure["name"], cell["id"], False, *described, outputs))
         elif LIVE in shown(outputs, "text/html"):
-            name = f"fig-{chapter.path.name[:2]}-{cell['id']}"
+            place = short_name(chapter.path).replace("_", "-")
+            name = f"fig-{place}-{cell['id']}"
             said = shown(outputs, "text/plain")
             found.append(Entry(name, cell["id"], True, said, said, outputs))
     return found

@@ -9,37 +9,33 @@ This module does not know which figures are wanted, nor what their names are.
 
 import ast
 import base64
-import io
-import warnings
-from contextlib import nullcontext
-
-from tutorial_lib.tools.figure_files.dark import on_dark
 
 PICTURE = "application/vnd.tutorial-lib.picture"  # the file, as base64
 PREVIEW = "application/vnd.tutorial-lib.preview"  # a PNG of a PDF, which no page shows
 CLAIM = "application/vnd.tutorial-lib.claim"  # the source of a claim that does not hold
 PREVIEW_DPI = 80
-UNDATED = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
 
 
 def hand_over(*, format, dpi, style):
     """Let this kernel hand over its figures, and go on where a claim does not hold."""
     from IPython import get_ipython
 
+    from tutorial_lib.plotting.figure import draw
+
     shell = get_ipython()
+    dark = style == "dark"
 
     def file_of_static(figure):
-        data = {PICTURE: _encoded(figure, format, dpi, style)}
+        data = {PICTURE: _encoded(draw(figure, format, dpi=dpi, dark=dark))}
         if format == "pdf":
-            data[PREVIEW] = _encoded(figure, "png", PREVIEW_DPI, style)
+            preview = draw(figure, "png", dpi=PREVIEW_DPI, dark=dark)
+            data[PREVIEW] = _encoded(preview)
         return data
 
     def file_of_live(figure):
-        return {
-            PICTURE: base64.b64encode(draw_live(figure, dpi, style)).decode(),
-            "text/html": figure.html,
-            "text/plain": figure.text,
-        }
+        still = figure.still("png", dpi=dpi, dark=dark)  # in all its colors
+        data = {"text/html": figure.html, "text/plain": figure.text}
+        return {PICTURE: _encoded(still), **data}
 
     bundles = shell.display_formatter.mimebundle_formatter
     bundles.for_type_by_name("matplotlib.figure", "Figure", file_of_static)
@@ -47,40 +43,8 @@ def hand_over(*, format, dpi, style):
     shell.ast_transformers.append(ToleratedClaims())
 
 
-def _encoded(figure, format, dpi, style):
-    return base64.b64encode(draw(figure, format, dpi, style)).decode()
-
-
-def draw(figure, format, dpi, style):
-    """Return the bytes of a matplotlib figure as a file, trimmed as in the book."""
-    import matplotlib
-
-    buffer = io.BytesIO()
-    salted = matplotlib.rc_context({"svg.hashsalt": "tutorial_lib"})
-    with salted, on_dark(figure) if style == "dark" else nullcontext():
-        figure.savefig(
-            buffer,
-            format=format,
-            dpi=dpi,
-            bbox_inches="tight",
-            facecolor=figure.get_facecolor(),
-            metadata=UNDATED[format],
-        )
-    return buffer.getvalue()
-
-
-def draw_live(figure, dpi, style):
-    """Return the still picture of a live figure as PNG bytes, in all its colors."""
-    import matplotlib.style
-
-    from tutorial_lib.figures.figure import STYLE
-
-    with matplotlib.style.context([*STYLE]), warnings.catch_warnings():
-        # The live figure shows every script; the picture those its font has.
-        warnings.filterwarnings("ignore", "Glyph .* missing from")
-        picture = figure.draw()
-        picture.suptitle(figure.title, fontsize=11)
-        return draw(picture, "png", dpi, style)
+def _encoded(content):
+    return base64.b64encode(content).decode()
 
 
 class ToleratedClaims(ast.NodeTransformer):

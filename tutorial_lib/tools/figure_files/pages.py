@@ -11,11 +11,11 @@ import html
 import re
 from typing import NamedTuple
 
-from tutorial_lib.tools.figure_files.dark import PAPER
+from tutorial_lib.plotting.colors import DARK, LIGHT
 
 SCHEMES = {
-    "light": ("light", "#ffffff", "#1d2430"),
-    "dark": ("dark", PAPER, "#dfe4ea"),
+    "light": ("light", LIGHT["paper"], LIGHT["ink"]),
+    "dark": ("dark", DARK["paper"], DARK["ink"]),
     None: ("light dark", "Canvas", "CanvasText"),
 }
 PAGE = """\

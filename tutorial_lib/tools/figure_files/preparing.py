@@ -13,7 +13,7 @@ import copy
 import json
 from typing import NamedTuple
 
-from tutorial_lib.tools.notebooks import code_cells
+from tutorial_lib.tools.notebooks import code_cells, short_name
 
 KINDS = {bool: "True or False", int: "a whole number", float: "a number"}
 SETUP = """\
@@ -157,7 +157,7 @@ def _read(text, name, default, path):
 
 def _unknown(name, there):
     known = [
-        f"{path.name[:2]} has "
+        f"{short_name(path)} has "
         + ", ".join(_described(key, *parameter) for key, parameter in found.items())
         for path, found in there.items()
         if found

@@ -1,20 +1,28 @@
 """Dark: a figure drawn for white paper, on a dark one.
 
-Every color keeps the contrast with the paper that it had with white: black turns white,
-the paper's own white turns dark, a blue becomes as much lighter as it needs to be. What
-lies on a color scale keeps its color, and so does what is written or drawn on it, or
-brings a halo of its own.
+A color of the palette, or a scale of colors, becomes its twin. Any other color keeps
+the contrast with the paper that it had with white: black turns white, a deep blue a
+light one. Pictures of things, and what is drawn on them, stay as they are.
 
 This module does not know what the colors mean.
 """
 
 from contextlib import contextmanager
 
-from tutorial_lib.plotting.colors import DARK
+from matplotlib.colors import is_color_like, to_hex, to_rgb, to_rgba, to_rgba_array
+
+from tutorial_lib.plotting.colors import (
+    DARK,
+    DARK_SCALES,
+    GLARE,
+    LIGHT,
+    luminance,
+    to_light,
+)
+from tutorial_lib.plotting.scales import ink_numbers, is_scaled, scale
 
 PAPER = DARK["paper"]
-LUMINANCE = (0.2126, 0.7152, 0.0722)  # of red, green and blue, by WCAG 2
-GLARE = 0.05  # light that even black gives off, by WCAG 2
+TWINS = {to_hex(LIGHT[name]): to_rgb(DARK[name]) for name in LIGHT}
 
 # Per kind of artist, the names of what matplotlib calls its colors.
 COLORS = {
@@ -28,13 +36,22 @@ COLORS = {
 @contextmanager
 def on_dark(figure):
     """Turn a matplotlib figure dark for as long as the context lasts."""
-    figure.draw_without_rendering()  # now all its ticks are there
     undo = []
+
+    def change(artist, names, turned):
+        before = {name: getattr(artist, f"get_{name}")() for name in names}
+        for name, color in before.items():
+            undo.append((artist, name, color))
+            getattr(artist, f"set_{name}")(turned(color))
+
+    scaled = [ax for ax in figure.axes if is_scaled(ax)]
+    for ax in scaled:
+        change(ax.images[0], ["cmap"], _twin)
+    figure.draw_without_rendering()  # now all its ticks are there
     for artist in _recolored(figure):
-        for name in _colors_of(artist):
-            before = getattr(artist, f"get_{name}")()
-            undo.append((artist, name, before))
-            getattr(artist, f"set_{name}")(darkened(before))
+        change(artist, _colors_of(artist), darkened)
+    for ax in scaled:
+        ink_numbers(ax)
     try:
         yield
     finally:
@@ -42,48 +59,33 @@ def on_dark(figure):
             getattr(artist, f"set_{name}")(before)
 
 
+def _twin(scale_on_white):
+    return scale(scale_on_white.name, DARK_SCALES)
+
+
 def darkened(colors):
-    """Return a color, or a list of them, with the contrast on PAPER it has on white.
-
-    How opaque a color is stays as it is.
-    """
-    from matplotlib.colors import is_color_like, to_rgba, to_rgba_array
-
+    """Return a color, or a list of them, as dark paper has it, as opaque as before."""
     if is_color_like(colors):
         return _darken(to_rgba(colors))
     return [_darken(color) for color in to_rgba_array(colors)]
 
 
 def _darken(color):
-    """Find the same hue at another luminance: brighter first, then paler."""
+    """Find the twin, or the same hue at another luminance: brighter, then paler."""
     *rgb, opacity = color
-    if min(rgb) == 1:
-        return (*_paper(), opacity)
-    light = [_to_light(part) for part in rgb]
-    contrast = (1 + GLARE) / (_luminance(light) + GLARE)
-    paper = _luminance(map(_to_light, _paper()))
+    if twin := TWINS.get(to_hex(rgb)):
+        return (*twin, opacity)
+    light = to_light(rgb)
+    contrast = (1 + GLARE) / (luminance(light) + GLARE)
+    paper = luminance(to_light(to_rgb(PAPER)))
     wanted = min(contrast * (paper + GLARE) - GLARE, 1.0)
     if any(light):
-        brighter = min(wanted / _luminance(light), 1 / max(light))
+        brighter = min(wanted / luminance(light), 1 / max(light))
         light = [brighter * part for part in light]
-    missing = wanted - _luminance(light)
-    paler = missing / (1 - _luminance(light)) if missing > 0 else 0.0
+    missing = wanted - luminance(light)
+    paler = missing / (1 - luminance(light)) if missing > 0 else 0.0
     light = [part + paler * (1 - part) for part in light]
     return (*map(_from_light, light), opacity)
-
-
-def _paper():
-    from matplotlib.colors import to_rgb
-
-    return to_rgb(PAPER)
-
-
-def _luminance(light):
-    return sum(share * part for share, part in zip(LUMINANCE, light, strict=True))
-
-
-def _to_light(part):
-    return part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
 
 
 def _from_light(part):
@@ -92,16 +94,16 @@ def _from_light(part):
 
 
 def _recolored(figure):
-    """List every artist of a figure that is no part of a color scale or an image."""
+    """List every artist of a figure that is no image and stands on none."""
     kept = {
         id(artist)
         for ax in figure.axes
-        if ax.images
+        if ax.images and not is_scaled(ax)
         for artist in (*ax.texts, *ax.lines, *ax.patches, *ax.collections)
     }
     found = []
     for artist in figure.findobj():
-        if id(artist) not in kept and not artist.get_path_effects():
+        if id(artist) not in kept:
             found.append(artist)
             found += _attached(artist)
     return found

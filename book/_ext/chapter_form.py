@@ -1,0 +1,238 @@
+"""A Sphinx extension for the form of a chapter: what its cells' tags do on the page.
+
+- ``setup``, ``picture``, ``aside``, ``claim``: the code is folded.
+- ``predict``, ``answer``: a question, its options and its answer stand in one box, in
+  which _static/predict.js lets the answer wait for the reader.
+
+A picture that is stored for dark paper, too, is on the page twice, and the theme shows
+one of the two.
+
+Notebooks are marked when they are read as text, and their pages are changed when they
+have been parsed: in between, comments keep where a question begins and ends, and the
+metadata of a cell what belongs to it. The module does not know what a chapter is about.
+"""
+
+import base64
+import hashlib
+import json
+import posixpath
+import re
+from html import escape
+from itertools import takewhile
+from pathlib import Path
+
+from docutils import nodes
+from markdown_it import MarkdownIt
+from sphinx.util import logging
+
+LOGGER = logging.getLogger(__name__)
+DARK = "application/vnd.attention-book.dark+png"
+SUMMARIES = {
+    "setup": "Setup: what this chapter imports",
+    "picture": "How this picture is drawn",
+    "aside": "{}",
+    "claim": "✓ checked: {}",
+}
+TITLE = re.compile(r"# @title .*\n*")
+TITLED = {"aside": re.compile(r"# @title (\S.*)")}
+TITLED["claim"] = re.compile(r"# @title Checked: (\S.*)")
+WAITING = {"answer", "claim"}  # behind a question
+RIGHT = re.compile(r"right-(\d+)")
+BEGIN, END = re.compile(r"predict right-(\d+)"), "predict end"  # what comments say
+
+
+def setup(app):
+    """Connect the functions below to the build."""
+    app.connect("source-read", mark_notebook)
+    app.connect("doctree-read", shape_page, priority=400)  # then pictures are copied
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+# --- The notebook -----------------------------------------------------------------
+
+
+def mark_notebook(app, page, source):
+    """Mark what ``shape_page`` looks for; warn of a cell that breaks the form."""
+    if not app.env.doc2path(page).endswith(".ipynb"):
+        return
+    notebook = json.loads(source[0])
+    cells, folder = notebook["cells"], Path(app.env.mystnb_config.output_folder)
+    for cell in cells:
+        keep_dark_pictures(cell, folder)
+    try:
+        mark(cells)
+    except ValueError as fault:
+        LOGGER.warning("%s", fault, location=page)
+    source[0] = json.dumps(notebook)
+
+
+def mark(cells):
+    """Note how cells are folded, and put comments around questions and answers."""
+    found = predictions(cells)
+    for cell in cells:
+        mark_fold(cell)
+    for place, right, answer in reversed(found):
+        cells.insert(answer[-1] + 1, comment(f"{place}-end", END))
+        cells.insert(place, comment(f"{place}-begin", f"predict right-{right}"))
+
+
+def comment(name, text):
+    """Return a cell that is nothing on the page."""
+    about = {"cell_type": "markdown", "id": f"predict-{name}", "metadata": {}}
+    return about | {"source": f"% {text}"}
+
+
+def predictions(cells):
+    """List the questions: (place, number of the right option, places of the answer).
+
+    Raises ValueError, which names the cell, where tags and cells do not fit.
+    """
+    found, known = [], set()
+    for place, cell in enumerate(cells):
+        if "predict" in tags_of(cell):
+            behind = range(place + 1, len(cells))
+            answer = [*takewhile(lambda i: tags_of(cells[i]) & WAITING, behind)]
+            answered = any("answer" in tags_of(cells[i]) for i in answer)
+            require(answered, cell, "a Predict needs cells tagged answer behind it")
+            found.append((place, right_option(cell), answer))
+            known |= {*answer}
+        elif "answer" in tags_of(cell):
+            require(place in known, cell, "an answer needs a Predict before it")
+            plain = "heading_open" not in blocks(cell)
+            require(plain, cell, "an answer has no heading: let it end before")
+    return found
+
+
+def right_option(cell):
+    """Return the number, from 1, of the option that a question's tag calls right."""
+    asked, given = blocks(cell)[:2], blocks(cell)[2:]
+    options = given.count("list_item_open")
+    require(
+        source_of(cell).startswith("**Predict.**")
+        and asked == ["paragraph_open", "bullet_list_open"]
+        and given == ["list_item_open", "paragraph_open"] * options
+        and 2 <= options <= 4,
+        cell,
+        "a Predict is a paragraph that begins with **Predict.**, then a list of two to "
+        "four options, and nothing else",
+    )
+    numbers = [int(tag[1]) for tag in map(RIGHT.fullmatch, tags_of(cell)) if tag]
+    fits = len(numbers) == 1 and 1 <= numbers[0] <= options
+    require(fits, cell, f"one tag says what is right: right-1 to right-{options}")
+    return numbers[0]
+
+
+def mark_fold(cell):
+    """Note in a cell's metadata under what summary its code is folded, if it is."""
+    for tag in tags_of(cell) & SUMMARIES.keys():
+        titled = TITLED[tag].match(source_of(cell)) if tag in TITLED else None
+        needed = (
+            "an aside begins with # @title and a phrase, a claim with Checked:, too"
+        )
+        require(titled or tag not in TITLED, cell, needed)
+        phrase = titled[1].strip() if titled else ""
+        cell["metadata"]["fold"] = SUMMARIES[tag].format(phrase)
+        cell["source"] = TITLE.sub("", source_of(cell), count=1)
+
+
+def keep_dark_pictures(cell, folder):
+    """Write the pictures for dark paper into a folder; note the names of the files."""
+    for output in cell.get("outputs", []):
+        shown = output.get("data", {})
+        picture = base64.b64decode("".join(shown.pop(DARK, "")))
+        if "image/png" in shown:
+            name = f"{hashlib.sha256(picture).hexdigest()}.png" if picture else ""
+            cell["metadata"].setdefault("dark", []).append(name)
+            if name:
+                folder.mkdir(parents=True, exist_ok=True)
+                (folder / name).write_bytes(picture)
+
+
+def require(fits, cell, needed):
+    """Raise ValueError with the name of a cell if something does not fit."""
+    if not fits:
+        raise ValueError(f"cell {cell['id']}: {needed}")
+
+
+def source_of(cell):
+    """Return a cell's text, which a file may hold in one piece or line by line."""
+    return "".join(cell["source"])
+
+
+def tags_of(cell):
+    """Return a cell's tags as a set."""
+    return {*cell["metadata"].get("tags", [])}
+
+
+def blocks(cell):
+    """Name what a Markdown cell is built of, in order; nothing of another one."""
+    text = source_of(cell) if cell["cell_type"] == "markdown" else ""
+    tokens = MarkdownIt("commonmark").parse(text)
+    return [t.type for t in tokens if t.nesting >= 0 and t.type != "inline"]
+
+
+# --- The page ---------------------------------------------------------------------
+
+
+def shape_page(app, doctree):
+    """Fold code, put pictures beside their dark ones, and box questions."""
+    for cell in [*doctree.findall(is_cell)]:
+        about = cell["cell_metadata"]
+        if "fold" in about:
+            fold(cell, about["fold"])
+        add_dark_pictures(cell, about.get("dark", []))
+    for comment in [*doctree.findall(nodes.comment)]:
+        if begun := BEGIN.fullmatch(comment.astext()):
+            box(comment, int(begun[1]))
+
+
+def is_cell(node):
+    """Tell whether a node is a code cell."""
+    return isinstance(node, nodes.container) and node.get("nb_element") == "cell_code"
+
+
+def fold(cell, summary):
+    """Put a cell's code below its output, and there behind a summary."""
+    code = cell.pop(0)
+    begin = f'<details class="fold"><summary>{escape(summary)}</summary>'
+    cell += [html(begin), code, html("</details>")]
+
+
+def html(text):
+    """Return a node that is this text on the page."""
+    return nodes.raw("", text, format="html")
+
+
+def add_dark_pictures(cell, names):
+    """Put a dark picture behind each picture that has one; the theme shows either."""
+    kept = (node for node in cell.findall(nodes.container) if "mime_type" in node)
+    pictures = [node[0] for node in kept if node["mime_type"] == "image/png"]
+    for light, name in zip(pictures, names, strict=False):
+        if name:
+            dark = light.deepcopy()
+            dark["uri"] = posixpath.join(posixpath.dirname(light["uri"]), name)
+            light["classes"].append("only-light")
+            dark["classes"].append("only-dark")
+            light.parent.append(dark)
+
+
+def box(comment, right):
+    """Put a question and its answer into one box, in which what waits is marked."""
+    section, start = comment.parent, comment.parent.index(comment)
+    inside = [*takewhile(lambda node: node.astext() != END, section[start + 1 :])]
+    question, options, *answer = inside
+    options["classes"].append("options")
+    options[right - 1]["classes"].append("right")
+    asked = nodes.container("", question, options, classes=["question"])
+    parts = [asked, *map(part_of_answer, answer)]
+    whole = nodes.container("", *parts, classes=["prediction"])
+    section[start : start + len(inside) + 2] = [whole]
+
+
+def part_of_answer(node):
+    """Let a node wait: of code the outputs, of a claim and of text all of it."""
+    if not is_cell(node) or "fold" in node["cell_metadata"]:
+        return nodes.container("", node, classes=["answer"])
+    for output in node[1:]:
+        output["classes"].append("answer")
+    return node

@@ -1,0 +1,109 @@
+// A question waits for the reader. Its options become buttons, and its answer is hidden
+// until one of them is chosen, or until somebody asks for it, finds it in the page, or
+// follows a link to it. Without this script, and on paper, everything is there.
+const asking = "asking"; // the class of a page that is not yet there as a whole
+document.documentElement.classList.add(asking);
+
+function make(tag, content, attributes = {}) {
+  const element = document.createElement(tag);
+  element.append(...content);
+  for (const [name, value] of Object.entries(attributes)) {
+    element.setAttribute(name, value);
+  }
+  return element;
+}
+
+// The list of options gives its contents to a group of buttons, named by the question.
+function ask(box, number) {
+  const question = box.querySelector("p.predict");
+  const list = box.querySelector(".options");
+  question.id ||= `predict-${number + 1}`;
+  for (const formula of list.querySelectorAll(".math")) {
+    formula.setAttribute("role", "img"); // a button's name is text: the formula as typed
+    formula.setAttribute("aria-label", formula.textContent.replace(/\\[()]/g, ""));
+  }
+  const options = [...list.children].map((item) => {
+    const content = make("span", item.firstElementChild.childNodes);
+    const option = make("button", [content], { class: item.className, type: "button" });
+    option.onclick = () => reveal(box, option);
+    return option;
+  });
+  const about = { "aria-labelledby": question.id, class: "options", role: "group" };
+  const verdict = make("p", [], { class: "verdict", role: "status", tabindex: -1 });
+  const show = make("button", ["Show the answer"], { class: "show", type: "button" });
+  show.onclick = () => {
+    reveal(box);
+    verdict.focus({ preventScroll: true }); // the button that had it is gone
+  };
+  list.replaceWith(make("div", options, about), show, verdict);
+  if (number === 0) {
+    const all = make("button", ["Show all on this page"], { class: "show all", type: "button" });
+    all.onclick = () => {
+      all.remove();
+      document.querySelectorAll(".prediction").forEach((other) => reveal(other));
+      verdict.focus({ preventScroll: true });
+    };
+    show.after(" ", all);
+  }
+  for (const part of box.querySelectorAll(".answer")) {
+    part.setAttribute("hidden", "until-found");
+  }
+}
+
+// Show the answer, and say and mark what is right and what was chosen, if anything was.
+// The first choice counts.
+function reveal(box, chosen) {
+  const show = box.querySelector(".show:not(.all)");
+  if (!show) {
+    return;
+  }
+  show.remove();
+  for (const part of box.querySelectorAll(".answer")) {
+    part.removeAttribute("hidden");
+  }
+  const right = box.querySelector("button.right");
+  const verdict = chosen === right ? "Right:" : "Right is:";
+  const before = chosen && chosen !== right ? "Not this time. " : "";
+  box.querySelector(".verdict").append(
+    before,
+    make("strong", [verdict]),
+    " ",
+    ...right.firstElementChild.cloneNode(true).childNodes,
+  );
+  for (const option of box.querySelectorAll(".options button")) {
+    option.setAttribute("aria-disabled", true);
+    option.setAttribute("aria-pressed", option === chosen);
+  }
+  right.append(make("span", ["✓ right"], { class: "told" }));
+  if (before) {
+    chosen.append(make("span", ["✗ your choice"], { class: "told" }));
+  }
+  dispatchEvent(new Event("resize")); // for what was measured while it was hidden
+}
+
+function revealTarget() {
+  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (target?.closest(".answer[hidden]")) {
+    reveal(target.closest(".prediction"));
+    target.scrollIntoView();
+  }
+}
+
+function askAll() {
+  document.documentElement.classList.remove(asking);
+  document.querySelectorAll(".prediction").forEach(ask);
+  revealTarget();
+}
+
+// Before MathJax begins, and then again when it is done: it lets formulas be tabbed to,
+// which nothing inside a button may be.
+document.addEventListener("readystatechange", askAll, { once: true });
+addEventListener("load", () => {
+  window.MathJax?.startup?.promise?.then(() => {
+    for (const formula of document.querySelectorAll("button mjx-container")) {
+      formula.removeAttribute("tabindex");
+    }
+  });
+});
+addEventListener("hashchange", revealTarget);
+addEventListener("beforematch", (found) => reveal(found.target.closest(".prediction")));

@@ -1,0 +1,326 @@
+"""Pictures of ideas: what stands in them, where, and in which color."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+from matplotlib.colors import to_hex, to_rgb, to_rgba
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
+
+from tutorial_lib.plotting import (
+    show_lookup,
+    show_scaled_dot_product,
+    show_self_attention,
+    show_unrolled,
+    show_writing,
+)
+from tutorial_lib.plotting.colors import DARK, LIGHT, contrast
+from tutorial_lib.plotting.dark import on_dark
+from tutorial_lib.plotting.figure import DARK_PNG
+from tutorial_lib.plotting.panels import WIDTH
+from tutorial_lib.plotting.pictures import Box, Picture
+
+SENTENCE = ["the", "animal", "slept", "for", "it", "was"]
+WEIGHTS = torch.tensor([0.05, 0.62, 0.08, 0.05, 0.15, 0.05])
+
+
+def lookup(**texts):
+    two = {"query": "q?", "keys": ["a", "b"], "values": ["x", "y"], "output": "o"}
+    return show_lookup(torch.tensor([0.1, 0.9]), **{**two, **texts})
+
+
+def product(query=0):
+    queries, keys, values = torch.eye(3), torch.ones(4, 3).tril(), torch.ones(4, 2)
+    return show_scaled_dot_product(queries, keys, values, query=query)
+
+
+def writing():
+    return show_writing(["<bos>", "it"], ["was", "slept", "is"], [0.5, 0.3, 0.1])
+
+
+PICTURES = {
+    "lookup": lookup,
+    "crowded lookup": lambda: lookup(keys=["Mississippi", "b"], values=["2850", "y"]),
+    "product": product,
+    "self-attention": lambda: show_self_attention(WEIGHTS, SENTENCE, query=4),
+    "unrolled": lambda: show_unrolled(SENTENCE[:4], ["il", "dormait"]),
+    "writing": lambda: writing(),
+}
+
+
+def texts(fig):
+    """Map each text that stands once to its place, and others to several."""
+    found = {}
+    for text in fig.axes[0].texts:
+        found.setdefault(text.get_text(), []).append(text.get_position())
+    return found
+
+
+def arrows(fig, color):
+    """Return the arrows of a color as (x, y, end x, end y, width), in inches."""
+    found = []
+    for patch in fig.axes[0].patches:
+        if (
+            isinstance(patch, FancyArrowPatch)
+            and to_hex(patch.get_ec()) == LIGHT[color]
+        ):
+            line = patch.get_path().vertices
+            end = line[3] if len(line) in (4, 8) else line[1]  # a curve, or straight
+            found.append((*line[0], *end, patch.get_linewidth()))
+    return found
+
+
+@pytest.mark.parametrize("name", list(PICTURES))
+def test_a_picture_is_as_wide_as_a_phone_can_show_and_all_in_it_is_on_the_paper(name):
+    fig = PICTURES[name]()
+    fig.canvas.draw()
+    assert fig.get_figwidth() == WIDTH
+    for text in fig.axes[0].texts:
+        box = text.get_window_extent()
+        assert box.x0 >= 0 and box.x1 <= fig.bbox.x1, text
+        assert box.y0 >= 0 and box.y1 <= fig.bbox.y1, text
+    assert fig._repr_mimebundle_() == PICTURES[name]()._repr_mimebundle_()
+    assert DARK_PNG in fig._repr_mimebundle_()
+
+
+@pytest.mark.parametrize("name", list(PICTURES))
+def test_words_do_not_touch_each_other_and_are_large_enough_for_a_phone(name):
+    fig = PICTURES[name]()
+    fig.canvas.draw()
+    boxes = [text.get_window_extent() for text in fig.axes[0].texts]
+    assert not any(a.overlaps(b) for a, b in itertools.combinations(boxes, 2))
+    assert min(text.get_size() for text in fig.axes[0].texts) >= 8
+
+
+def ground(fig, text):
+    """Return the color below a text: that of the washes over the paper."""
+    below = np.array(to_rgb(fig.get_facecolor()))
+    place = fig.axes[0].transData.transform(text.get_position())
+    for patch in fig.axes[0].patches:
+        if isinstance(patch, FancyBboxPatch) and patch.contains_point(place):
+            *wash, opacity = patch.get_facecolor()
+            below = below * (1 - opacity) + np.array(wash) * opacity
+    return below
+
+
+@pytest.mark.parametrize("name", list(PICTURES))
+def test_every_word_can_be_read_on_either_paper(name):
+    def worst(fig):
+        pairs = [(to_rgb(t.get_color()), ground(fig, t)) for t in fig.axes[0].texts]
+        return min(contrast(*pair) for pair in pairs)
+
+    fig = PICTURES[name]()
+    assert worst(fig) >= 4.5
+    with on_dark(fig):
+        assert worst(fig) >= 4.5
+
+
+def test_a_lookup_shows_every_key_value_and_weight():
+    found = texts(lookup())
+    assert {"q?", "a", "b", "x", "y", "o", "0.10", "0.90"} <= set(found)
+    assert {"query", "keys", "weights", "values", "output"} <= set(found)
+
+
+def test_lines_of_a_lookup_are_as_thick_as_the_weights_from_query_to_output():
+    fig = lookup()
+    [[query], [output], *columns] = (texts(fig)[name] for name in ("q?", "o", *"abxy"))
+    (a, b, x, y) = (place[0][0] for place in columns)
+    looks, reads = arrows(fig, "query"), arrows(fig, "value")
+    assert [line[0] for line in looks] == pytest.approx([query[0]] * 2)
+    assert [line[2] for line in looks] == pytest.approx([a, b])
+    assert [line[0] for line in reads] == pytest.approx([x, y])
+    assert [line[2] for line in reads] == pytest.approx([output[0]] * 2)
+    for light, heavy in (looks, reads):
+        assert heavy[-1] - light[-1] == pytest.approx(8 * (0.9 - 0.1))
+
+
+def test_the_same_colors_mean_query_key_and_value_in_every_picture_and_in_the_dark():
+    fig = lookup()
+    edges = {"q?": "query", "a": "key", "x": "value", "o": "value"}
+
+    def edge_of(word):
+        place = fig.axes[0].transData.transform(texts(fig)[word][0])
+        patches = [p for p in fig.axes[0].patches if isinstance(p, FancyBboxPatch)]
+        [*_, top] = [patch for patch in patches if patch.contains_point(place)]
+        return to_hex(top.get_edgecolor())
+
+    assert {word: edge_of(word) for word in edges} == {
+        word: LIGHT[name] for word, name in edges.items()
+    }
+    with on_dark(fig):
+        assert {word: edge_of(word) for word in edges} == {
+            word: DARK[name] for word, name in edges.items()
+        }
+
+
+def cells(fig, color):
+    """Return how full the cells of a color are, in the order they were drawn."""
+    found = [p for p in fig.axes[0].patches if isinstance(p, Rectangle)]
+    edges = [(to_hex(p.get_ec()), p.get_facecolor()[3]) for p in found]
+    return [full for edge, full in edges if edge == LIGHT[color]]
+
+
+def test_the_matrices_of_a_product_have_their_shapes_and_numbers():
+    fig = product(query=1)
+    found = texts(fig)
+    shapes = {"(3, 3)": 1, "(4, 2)": 1, "(3, 4)": 3, "(3, 2)": 1}
+    assert {text: len(found[text]) for text in shapes} == shapes
+    assert {"queries", "keysᵀ", "scores", "weights", "values", "outputs"} <= set(found)
+    assert {"÷ √d_k", "softmax"} <= set(found)
+    queries = cells(fig, "query")[:9]
+    assert queries == pytest.approx([0.35, 0, 0, 0, 1, 0, 0, 0, 0.35])
+    weights = cells(fig, "query")[9:]
+    exact = torch.softmax(torch.ones(4, 3).tril().T / math.sqrt(3), dim=-1)
+    strength = torch.tensor([[0.35], [1.0], [0.35]])
+    assert weights == pytest.approx((exact / exact.max() * strength).flatten().tolist())
+
+
+def test_in_self_attention_one_query_meets_all_keys_and_the_values_come_back_to_it():
+    fig = show_self_attention(WEIGHTS, SENTENCE, query=4)
+    found = texts(fig)
+    assert all(len(found[word]) == 2 for word in SENTENCE)
+    assert [len(found[name]) for name in "qkv"] == [6, 6, 6]
+    asker = found["it"][0][0]
+    looks, reads = arrows(fig, "query"), arrows(fig, "value")
+    assert {round(line[0], 3) for line in looks} == {round(asker, 3)}
+    assert {round(line[2], 3) for line in reads} == {round(asker, 3)}
+    keys, values = ([x for x, _ in found[name]] for name in "kv")
+    assert [line[2] for line in looks] == pytest.approx(keys)
+    assert [line[0] for line in reads] == pytest.approx(values)
+    widths = [line[-1] for line in looks]
+    assert np.argsort(widths).tolist() == np.argsort(WEIGHTS.numpy()).tolist()
+
+
+def test_who_writes_looks_back_and_draws_what_stands_at_the_end():
+    fig = writing()
+    found = texts(fig)
+    states = [x for x, _ in found["h"]]
+    looks = arrows(fig, "query")
+    assert len(looks) == 1 + 2
+    assert all(line[0] <= line[2] + 1e-6 for line in looks)  # never from what follows
+    (next_token, choice) = sorted(found["was"], key=lambda place: place[1])
+    assert next_token[0] > found["it"][0][0]
+    shares = [line for line in arrows(fig, "value") if line[0] == states[-1]]
+    assert len(shares) == 3
+    widest = max(shares, key=lambda line: line[-1])
+    assert widest[2] == pytest.approx(choice[0])
+
+
+def test_an_unrolled_decoder_gets_the_context_at_every_step_and_nothing_else():
+    fig = show_unrolled(["she", "sleeps"], ["elle", "dort"])
+    found = texts(fig)
+    assert [len(found[name]) for name in "hcs"] == [2, 1, 3]
+    [(context, _)] = found["c"]
+    states = [x for x, _ in found["s"]]
+    given = arrows(fig, "key")
+    assert [line[0] for line in given] == pytest.approx([context] * 3)
+    assert [line[2] for line in given] == pytest.approx(states)
+    into = [line for line in arrows(fig, "query") if line[3] > 2.5]
+    assert [line[0] for line in into] == pytest.approx(
+        [x + 0.14 for x in states[:2]], abs=0.05
+    )
+
+
+def test_an_unrolled_decoder_reads_what_it_wrote_one_place_later():
+    fig = show_unrolled(["she", "sleeps"], ["elle", "dort"])
+    found = texts(fig)
+    states = [x for x, _ in found["s"]]
+    assert [found[word][0][0] for word in ("elle", "dort", "<eos>")] == states
+    read = [line for line in arrows(fig, "quiet") if line[0] != line[2]]
+    starts = [found[word][0][0] for word in ("<bos>", "elle", "dort")]
+    assert [line[0] for line in read] == pytest.approx(starts, abs=0.3)
+    assert [line[2] for line in read] == pytest.approx(states, abs=0.2)
+
+
+@pytest.mark.parametrize(
+    ("show", "message"),
+    [
+        (lambda: lookup(keys=["a"]), "2 weights for 1 keys"),
+        (lambda: show_writing(["a"], ["b"], [0.5, 0.5]), "2 weights for 1 words"),
+        (lambda: lookup(values="xyz"), "2 weights for 3 values"),
+        (lambda: show_self_attention(WEIGHTS, SENTENCE[1:], query=0), "for 5 tokens"),
+        (lambda: show_self_attention(WEIGHTS, SENTENCE, query=6), "no token 6"),
+        (
+            lambda: show_scaled_dot_product(torch.eye(2), torch.eye(3), torch.eye(3)),
+            "must end in the sizes 2 and 2",
+        ),
+    ],
+)
+def test_what_does_not_fit_together_is_refused_in_a_sentence(show, message):
+    with pytest.raises(ValueError, match=message):
+        show()
+
+
+# --- What pictures are drawn with
+
+
+def test_a_row_of_long_words_stays_between_its_ends_and_its_boxes_apart():
+    picture = Picture(4.0, 1.0)
+    boxes = picture.row(["convolutional", "an"] * 4, 0.5, "key", left=0.0, right=4.0)
+    edges = [(box.left[0], box.right[0]) for box in boxes]
+    assert edges[0][0] >= 0 and edges[-1][1] <= 4
+    assert all(one[1] < other[0] for one, other in itertools.pairwise(edges))
+    picture.figure.canvas.draw()
+    for text, (left, right) in zip(picture.ax.texts, edges, strict=True):
+        box = text.get_window_extent().transformed(picture.ax.transData.inverted())
+        assert left < box.x0 < box.x1 < right
+
+
+def test_an_arrow_between_neighbors_goes_over_and_its_thickness_is_the_weight():
+    picture = Picture(4.0, 2.0)
+    for weight in (0.0, 1.0):
+        picture.arrow((3, 1), (1, 1), "query", weight=weight)
+    thin, thick = (patch.get_linewidth() for patch in picture.ax.patches)
+    assert thick - thin == 8
+    assert picture.ax.patches[0].get_path().vertices[1, 1] < 1  # y points down
+
+
+def test_the_hands_of_a_clock_turn_with_the_sun_from_twelve():
+    picture = Picture(2.0, 2.0)
+    picture.clock(1, 1, 0.5, {"query": (0, "query"), "key": (90, "key")})
+    hands = {
+        to_hex(line.get_color()): line.get_xydata()[1] for line in picture.ax.lines
+    }
+    assert hands[LIGHT["query"]] == pytest.approx([1, 1 - 0.85 * 0.5])
+    assert hands[LIGHT["key"]] == pytest.approx([1 + 0.85 * 0.5, 1])
+
+
+@pytest.mark.parametrize("channels", [None, 3])
+def test_patches_are_pieces_of_the_image_row_by_row(channels):
+    image = torch.rand(4, 4) if channels is None else torch.rand(channels, 4, 4)
+    picture = Picture(2.0, 1.5)
+    places = picture.patches(Box(1.0, 0.75, 1.0, 1.0), image, 2)
+    assert [(place.x, place.y) for place in places] == [
+        (0.75, 0.5),
+        (1.25, 0.5),
+        (0.75, 1.0),
+        (1.25, 1.0),
+    ]
+    _, *axes = picture.figure.axes
+    piece = image[..., :2, 2:].numpy()
+    shown = piece if channels is None else piece.transpose(1, 2, 0)
+    assert np.allclose(axes[1].images[0].get_array(), shown)
+    corner = axes[1].get_position().extents * [2, 1.5, 2, 1.5]
+    assert corner == pytest.approx([1.25 - 0.22, 1 - 0.22, 1.25 + 0.22, 1 + 0.22])
+
+
+def test_a_vector_is_a_row_of_cells_fuller_where_its_numbers_are_larger():
+    picture = Picture(2.0, 1.0)
+    place = picture.cells(0.5, 0.25, [0.0, -1.0, 2.0], "value", side=0.2)
+    assert place == pytest.approx((0.8, 0.35, 0.6, 0.2))
+    assert [p.get_facecolor()[3] for p in picture.ax.patches] == [0.0, 0.5, 1.0]
+
+
+def test_a_lane_lies_below_all_else_and_carries_its_name():
+    picture = Picture(4.0, 1.0)
+    inside = picture.box(2.0, 0.5, "a", "query")
+    picture.lane(Box(2.0, 0.5, 3.8, 0.8), "key", "head 0")
+    lane = picture.ax.patches[-1]
+    assert lane.get_zorder() < min(
+        patch.get_zorder() for patch in picture.ax.patches[:-1]
+    )
+    assert to_rgba(lane.get_facecolor())[:3] == to_rgb(LIGHT["key"])
+    assert picture.ax.texts[-1].get_text() == "head 0"
+    assert picture.ax.texts[-1].get_position()[0] < inside.left[0]

@@ -1,0 +1,492 @@
+"""The frame of the book, its pages, the book on paper, and its slides.
+
+A small book is built once. Its pages are read and used in a real Chromium, which also
+prints the book; the PDF is read back; and slides are made of its notebooks.
+"""
+
+import importlib
+import re
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from small_book import (
+    BUILD,
+    FORK,
+    FOUND,
+    LONG_LINE,
+    QUESTION,
+    second_form,
+    write_book,
+)
+
+pypdf = pytest.importorskip("pypdf")
+Image = pytest.importorskip("PIL.Image")
+pytest.importorskip("sphinx_revealjs")
+
+ROOT = Path(__file__).parents[1]
+TOOLS = ROOT / "book" / "_print"
+HINT = """element => {
+  const {content, visibility} = getComputedStyle(element, "::after");
+  return [content, visibility];
+}"""
+COLAB = "https://colab.research.google.com/github/you/fork/blob/main/notebooks/"
+
+
+@pytest.fixture(scope="module")
+def book(tmp_path_factory):
+    """Write a small book; return its folder."""
+    root = tmp_path_factory.mktemp("book")
+    write_book(root)
+    return root
+
+
+@pytest.fixture(scope="module")
+def built(book):
+    """Build the book, as pages and as one page; return its folder."""
+    subprocess.run([sys.executable, "-c", BUILD], cwd=book, check=True)
+    return book
+
+
+@pytest.fixture(scope="module")
+def pages(built):
+    """Return the text of the built pages by name."""
+    files = (built / "_build/html").rglob("*.html")
+    return {file.stem: file.read_text(encoding="utf-8") for file in files}
+
+
+@pytest.fixture(scope="module")
+def printed(chromium, built):
+    """Print the book; return a reader of the PDF."""
+    made = [sys.executable, TOOLS / "pdf.py", "out/_build/singlehtml", "book.pdf"]
+    subprocess.run(made, cwd=built, check=True)
+    return pypdf.PdfReader(built / "book.pdf")
+
+
+@pytest.fixture(scope="module")
+def text(printed):
+    return "\n".join(page.extract_text() for page in printed.pages)
+
+
+def bare(text):
+    return re.sub(r"\s", "", text)
+
+
+# --- The frame ------------------------------------------------------------------
+
+
+def test_buttons_lead_to_the_repository_once_it_has_an_address(pages):
+    assert f'href="{COLAB}07_one.ipynb"' in pages["07_one"]
+    assert f'href="{FORK}"' in pages["intro"]
+
+
+def test_figures_carry_the_number_in_their_file_s_name_and_headings_none(pages):
+    assert 'class="caption-number">Fig. 7.1 ' in pages["07_one"]
+    assert 'class="caption-number">Fig. 1 ' in pages["x_more"]  # an excursion has none
+    assert "section-number" not in pages["07_one"]
+    assert not re.search(r'class="toctree-l1[^>]*><a [^>]*>\s*\d+\. ', pages["intro"])
+
+
+def test_questions_to_the_reader_are_marked(pages):
+    assert '<p class="predict"><strong>Predict.</strong> What?</p>' in pages["intro"]
+
+
+def test_a_citation_leads_to_its_entry_which_is_called_by_author_and_year(pages):
+    assert 'href="../book/bibliography.html#cordonnier2020"' in pages["08_two"]
+    entries = re.findall(
+        r'id="(\w+)">\s*<span class="label"><span[^>]*>\[</span>(.*?)<span',
+        pages["bibliography"],
+    )
+    names = dict(entries)
+    assert names["vaswani2017"] == "Vaswani et al. (2017)"
+    assert names["koehn2017"] == "Koehn and Knowles (2017)"
+    assert names["velickovic2018"] == "Veličković et al. (2018)"
+    assert names["cordonnier2020collaborate"] == "Cordonnier et al. (2020a)"
+    assert names["cordonnier2020"] == "Cordonnier et al. (2020b)"
+    assert len({*names.values()}) == len(names) > 30
+
+
+# --- A chapter in a browser -------------------------------------------------------
+
+NAME = "Predict. What is"
+SEEN = "() => document.querySelector('article').innerText"
+IN_SIGHT = """element => {
+  const {top, bottom} = element.getBoundingClientRect();
+  return top >= 0 && bottom <= innerHeight;
+}"""
+PHONE = {"viewport": {"width": 400, "height": 800}, "has_touch": True}
+# A browser that knows nothing of what is hidden until it is found.
+WITHOUT_FINDING = """
+const {setAttribute} = Element.prototype;
+Element.prototype.setAttribute = function (name, value) {
+  setAttribute.call(this, name, name === "hidden" ? "" : value);
+};"""
+MATH_IS_SET = "() => MathJax.startup.promise.then(() => true)"
+
+
+@pytest.fixture
+def chapter_at(built, page_at):
+    """Return a function that opens the chapter in the second form, at a place in it."""
+
+    def open_chapter(place="", **options):
+        file = built / "_build/html/notebooks/08_two.html"
+        page = page_at(file.as_uri() + place, **options)
+        if options.get("java_script_enabled", True):
+            page.wait_for_function(MATH_IS_SET)
+        return page
+
+    return open_chapter
+
+
+def option(page, start):
+    return page.get_by_role("group", name=NAME).get_by_role("button", name=start)
+
+
+def verdict(page):
+    return page.get_by_role("status").first.inner_text()
+
+
+def is_open(page):
+    """Tell whether the first answer is there, as a whole, or not at all."""
+    seen = page.evaluate(SEEN)
+    parts = ["COMPUTED" in seen, "FOUND" in seen, "a half & no more" in seen]
+    parts.append(page.locator("#fig-waiting img").is_visible())
+    assert len({*parts}) == 1
+    return parts[0]
+
+
+def test_before_a_choice_the_question_and_the_code_are_there_and_not_the_answer(
+    chapter_at,
+):
+    page = chapter_at()
+    assert not is_open(page)
+    assert "asked = 1" in page.evaluate(SEEN)
+    for name in ("a third", r"\frac{2}{4}", "nothing"):
+        assert option(page, name).is_enabled()
+    assert verdict(page) == ""  # a place that is there before anything is said in it
+
+
+def test_a_wrong_choice_by_mouse_says_and_marks_what_is_right_and_counts(chapter_at):
+    page = chapter_at()
+    option(page, "nothing").click()
+    assert verdict(page).startswith("Not this time. Right is:")
+    assert page.get_by_role("status").first.locator("mjx-container").count() == 1
+    assert is_open(page)
+    page.locator(".options").first.locator(".right").click(force=True)
+    marks = page.locator(".options").first.locator(".told").all_inner_texts()
+    assert marks == ["✓ right", "✗ your choice"]
+    assert "ELSEWHERE" not in page.evaluate(SEEN)  # the other question's
+
+
+def test_a_right_choice_by_touch_is_said_to_be_right(chapter_at):
+    page = chapter_at(**PHONE)
+    page.locator(".options").nth(1).get_by_role("button").first.tap()
+    assert page.get_by_role("status").nth(1).inner_text() == "Right: One of two."
+    assert "ELSEWHERE" in page.evaluate(SEEN)
+    assert not is_open(page)
+    assert page.locator(".told").all_inner_texts() == ["✓ right"]
+
+
+def test_a_choice_by_keyboard_keeps_its_place(chapter_at):
+    page = chapter_at()
+    option(page, "a third").focus()
+    page.keyboard.press("Tab")  # past the formula's option, and not into the formula
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    assert is_open(page)
+    focused = page.locator(":focus")
+    assert focused.inner_text().startswith("nothing")
+    assert focused.get_attribute("aria-pressed") == "true"
+    assert page.locator(".options").first.locator("[aria-disabled=true]").count() == 3
+
+
+def test_who_does_not_guess_is_shown_the_answer_and_taken_to_it(chapter_at):
+    page = chapter_at()
+    page.get_by_role("button", name="Show the answer").first.focus()
+    page.keyboard.press("Space")
+    assert is_open(page)
+    assert verdict(page).startswith("Right is:")
+    assert page.locator(".told").all_inner_texts() == ["✓ right"]
+    assert page.locator(":focus").get_attribute("role") == "status"
+
+
+@pytest.mark.parametrize("script", [None, WITHOUT_FINDING], ids=["new", "old"])
+def test_a_link_to_what_waits_opens_it(chapter_at, script):
+    page = chapter_at(script=script)
+    page.get_by_role("link", name="what waits").click()
+    page.wait_for_function("() => document.querySelector('#fig-waiting:target')")
+    assert is_open(page)
+    assert page.locator("#fig-waiting").evaluate(IN_SIGHT)
+
+
+@pytest.mark.parametrize("script", [None, WITHOUT_FINDING], ids=["new", "old"])
+def test_an_address_of_what_waits_opens_it(chapter_at, script):
+    page = chapter_at("#fig-waiting", script=script)
+    assert is_open(page)
+    assert page.locator("#fig-waiting").evaluate(IN_SIGHT)
+
+
+def test_what_is_found_in_the_page_opens_all_of_its_answer(chapter_at):
+    page = chapter_at("#:~:text=which is FOUND here")
+    page.wait_for_function("() => !document.querySelector('.answer').hidden")
+    assert is_open(page)
+    assert "ELSEWHERE" not in page.evaluate(SEEN)
+
+
+def test_without_javascript_all_is_open_and_options_are_a_list(chapter_at):
+    page = chapter_at(java_script_enabled=False)
+    assert page.get_by_text("FOUND").is_visible()
+    assert page.get_by_text("COMPUTED").is_visible()
+    assert page.locator("#fig-waiting img").is_visible()
+    assert page.locator("ul.options > li").count() == 5
+    assert page.get_by_role("button", name="Show").count() == 0
+
+
+def test_on_paper_all_is_open_but_what_is_checked(chapter_at):
+    page = chapter_at()
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    seen = page.evaluate(SEEN)
+    for part in ("COMPUTED", "FOUND", "ELSEWHERE", "imported = 1", "shown = 1"):
+        assert part in seen
+    for part in ("checked", "assert", "Show the answer", "Setup"):
+        assert part not in seen
+    assert page.locator("#fig-waiting img").is_visible()
+
+
+def test_imports_the_picture_s_code_and_what_proves_it_are_folded(chapter_at):
+    page = chapter_at()
+    seen = page.evaluate(SEEN)
+    assert "✓ checked: there is an end" in seen
+    for part in ("imported = 1", "shown = 1", "assert True", "@title"):
+        assert part not in seen
+    page.get_by_text("✓ checked: there is an end").click()
+    page.get_by_text("Setup: what this chapter imports").click()
+    seen = page.evaluate(SEEN)
+    assert "assert True" in seen and "imported = 1" in seen
+    assert "@title" not in seen
+
+
+def paper(picture):
+    """Return the color of the corner of a picture on a page, by its file."""
+    file = urlsplit(picture.evaluate("image => image.src")).path
+    return Image.open(file).convert("RGB").getpixel((0, 0))
+
+
+def test_a_dark_page_has_the_dark_picture_and_paper_the_light_one(chapter_at):
+    page = chapter_at(color_scheme="dark")
+    light, dark = page.locator("#fig-both img").all()
+    assert (light.is_visible(), dark.is_visible()) == (False, True)
+    assert page.locator("#fig-both figcaption").is_visible()
+    assert [paper(light), paper(dark)] == [(255, 255, 255), (0, 0, 0)]
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert (light.is_visible(), dark.is_visible()) == (True, False)
+    assert page.locator("#fig-both figcaption").is_visible()
+    assert light.get_attribute("alt") == dark.get_attribute("alt") == "Two colors"
+
+
+def test_a_light_page_has_the_light_picture(chapter_at):
+    light, dark = chapter_at().locator("#fig-both img").all()
+    assert (light.is_visible(), dark.is_visible()) == (True, False)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [400, 1280])
+def test_a_chapter_has_no_barriers_before_and_after_a_choice(
+    chapter_at, barriers, scheme, width
+):
+    size = {"viewport": {"width": width, "height": 800}, "color_scheme": scheme}
+    page = chapter_at(**size, reduced_motion="reduce")
+    assert barriers(page) == []
+    option(page, "nothing").click()
+    page.get_by_role("button", name="Show the answer").click()
+    assert is_open(page)
+    assert barriers(page) == []
+
+
+@pytest.mark.parametrize(
+    "wide", ["#equation-eq-wide mjx-container", ".wide:has(table)"]
+)
+def test_on_a_phone_what_is_wide_scrolls_and_says_so_until_its_end(chapter_at, wide):
+    page = chapter_at(**PHONE)
+    assert page.evaluate("() => document.documentElement.scrollWidth") == 400
+    box = page.locator(wide)
+    assert box.evaluate(HINT) == ['"scroll →"', "visible"]
+    box.focus()
+    page.keyboard.press("End")
+    box.evaluate("element => { element.scrollLeft = element.scrollWidth; }")
+    page.wait_for_function("wide => !document.querySelector(wide + '.more')", arg=wide)
+    assert box.evaluate(HINT)[1] == "hidden"
+
+
+def test_on_a_phone_an_option_of_many_words_stays_in_sight(chapter_at):
+    page = chapter_at(**PHONE)
+    for button in page.locator(".options button").all():
+        box = button.bounding_box()
+        assert box["x"] >= 0 and box["x"] + box["width"] <= 400
+
+
+# --- The book on paper ------------------------------------------------------------
+
+
+def test_the_outline_names_parts_and_below_them_chapters_and_their_sections(printed):
+    def titles(outline):
+        return [e.title if "/Title" in e else titles(e) for e in outline]
+
+    chapters = ["7 · One", ["A section"], "8 · Two", ["A question"]]
+    front, *parts = ["The book", ["The road"], "I", chapters, "Excursions", ["More"]]
+    assert titles(printed.outline)[:6] == [front, *parts]
+
+
+def test_every_chapter_begins_a_page_and_every_page_has_its_number(printed):
+    pages = [page.extract_text().strip().splitlines() for page in printed.pages]
+    assert all(str(number) in page for number, page in enumerate(pages, start=1))
+    starts = {line.strip() for page in pages for line in page[:3]}
+    assert {"The book", "7 · One", "8 · Two"} <= starts
+
+
+def test_no_code_is_cut_off_or_left_folded(text):
+    assert bare(LONG_LINE) in bare(text)
+    assert "folded = 1" in text
+
+
+def test_every_answer_is_on_paper_with_its_options_and_nothing_of_the_screen(text):
+    for part in ("a third", "COMPUTED", "FOUND", "ELSEWHERE"):
+        assert part in text
+    for part in ("Show the answer", "Right is", "checked:"):
+        assert part not in text
+
+
+def test_a_solution_stays_folded_away(text):
+    assert "Solution" in text
+    assert "SECRET" not in text
+
+
+def test_formulas_are_set(text):
+    assert "more than a third?" in text
+    assert "frac" not in text
+
+
+def test_figures_are_not_blank_and_a_live_one_is_its_picture(printed, text):
+    images = [image.image for page in printed.pages for image in page.images]
+    colors = [{color for _, color in i.convert("RGB").getcolors()} for i in images]
+    assert {(255, 0, 0), (255, 255, 255)} in colors
+    assert {(0, 0, 255), (255, 255, 255)} in colors
+    assert "MOVING" not in text
+
+
+def test_links_between_chapters_lead_to_places_in_the_document(printed):
+    notes = [note for page in printed.pages for note in page.annotations or []]
+    notes = [note.get_object() for note in notes]
+    links = [note for note in notes if note["/Subtype"] == "/Link"]
+    addresses = [str(link.get("/A", {}).get("/URI", "")) for link in links]
+    assert [address for address in addresses if address.startswith("file:")] == []
+    assert any("/Dest" in link for link in links)
+
+
+def test_a_pdf_is_called_like_the_book_and_does_not_say_when_it_was_made(printed):
+    assert printed.metadata.title == "The book"
+    assert {printed.metadata["/CreationDate"][:10]} == {"D:20000101"}
+
+
+def test_without_chromium_one_sentence_says_what_to_do():
+    script = [sys.executable, TOOLS / "browser.py"]
+    done = subprocess.run(script, env={"PATH": ""}, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "install it" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+# --- Slides -----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def deck(book):
+    """Make the slides of the first chapter; return their file."""
+    command = [
+        sys.executable,
+        TOOLS / "slides.py",
+        "notebooks/07_one.ipynb",
+        "one.html",
+    ]
+    subprocess.run(command, cwd=book, check=True, capture_output=True)
+    return book / "one.html"
+
+
+SLIDES = """() => Reveal.getSlides().map(slide => {
+  const told = slide.querySelector("aside.notes");
+  const waiting = [...slide.querySelectorAll(".fragment")];
+  return {
+    title: slide.querySelector("h1, h2")?.textContent ?? "",
+    notes: told?.textContent.trim() ?? "",
+    waiting: waiting.map(part => part.textContent),
+    pictures: slide.querySelectorAll(
+      "[data-figure], figure img:not([data-figure] > img)"
+    ).length,
+    text: slide.textContent.replace(told?.textContent, ""),
+  };
+})"""
+
+
+@pytest.fixture
+def slides(deck, page_at):
+    """Open the slides, which ask for no other file, and list what each holds."""
+    page = page_at(deck)
+    page.wait_for_function("() => window.Reveal?.isReady?.()")
+    assert page.locator("mjx-container").count() == 1
+    return page.evaluate(SLIDES)
+
+
+def test_a_slide_begins_at_each_heading_and_two_figures_share_none(slides):
+    assert [slide["title"][:9] for slide in slides[:2]] == ["7 · One", "A section"]
+    assert [slide["pictures"] for slide in slides] == [0, 0, 1, 1]
+
+
+def test_a_paragraph_is_whole_only_in_the_notes(slides):
+    assert "A second one" in slides[0]["notes"]
+    assert "A second one" not in slides[0]["text"]
+    assert "A first sentence" in slides[0]["text"]
+
+
+def test_the_question_and_the_answer_wait_for_a_click(slides):
+    question, answer = slides[1]["waiting"]
+    assert "Predict." in question
+    assert "True" in answer
+
+
+def test_of_the_second_form_slides_have_the_question_and_then_the_answer():
+    maker = importlib.import_module("slides")
+    pieces = [piece for cell in second_form() for piece in maker.pieces_of(cell)]
+    maker.deal(pieces)
+    shown = [(piece.source, piece.metadata.slideshow.slide_type) for piece in pieces]
+    place = shown.index((QUESTION, "fragment"))
+    computed, drawn, told = shown[place + 1 : place + 4]
+    assert computed == ("asked = 1", "fragment")
+    assert drawn == ("drawn = 2", "subslide")  # a slide of its own waits by itself
+    assert told == (FOUND, "subslide")
+    sources = "".join(source for source, _ in shown)
+    assert not re.search("assert|imported|@title", sources)
+    assert "shown = 1" in sources
+
+
+def test_solutions_are_on_no_slide(slides):
+    assert not any("SECRET" in slide["text"] for slide in slides)
+
+
+TALL = """async () => {
+  const figure = document.querySelector("[data-figure]");
+  const slide = figure.closest("section");
+  Reveal.slide(...Object.values(Reveal.getIndices(slide)));
+  figure.shadowRoot.innerHTML = '<div style="height: 900px"></div>';
+  await new Promise((done) => setTimeout(done, 200));
+  return slide.scrollHeight - slide.clientHeight;
+}"""
+
+
+def test_a_live_figure_that_is_too_high_is_shown_smaller(deck, page_at):
+    page = page_at(deck)
+    page.wait_for_function("() => window.Reveal?.isReady?.()")
+    assert page.evaluate(TALL) <= 1  # pixel

@@ -1,0 +1,175 @@
+"""A query that learns what to look for: gradient descent, step by step, on a map.
+
+The figure's JavaScript states ``descend`` a second time; a test holds both equal to
+torch's gradients. This module knows no names of keys and no places: vectors go in.
+"""
+
+import math
+
+import numpy as np
+
+from .figure import ACCENT, MARK, Figure
+from .inputs import as_array, as_positive, as_text, rounded
+from .softmax import softmax
+
+MOST_KEYS = 12
+MOST_STEPS = 5000
+
+
+def show_learning(
+    keys,
+    values,
+    *,
+    labels=None,
+    places=None,
+    wanted=None,
+    step_size=0.1,
+    unit=(1, ""),
+    title=None,
+):
+    """Show a query that learns to read the answer that a reader wants.
+
+    The query begins at 0 and follows the gradient of the squared distance between its
+    output, softmax(``keys`` @ query) @ ``values``, and the answer wanted. ``keys`` are
+    (key, d_k), their ``values`` (key, 2) points of a map, named by ``labels``;
+    ``places`` maps further names to points to choose from, and ``wanted`` is the name
+    that is chosen first. ``unit`` says how a distance is told: values in thousands of
+    kilometers have (1000, "km"). Raises ValueError for fewer than 3 or more than 12
+    keys, values that are not points or lie on one line, and names that do not fit.
+    """
+    keys, values = as_array(keys, "keys"), as_array(values, "values")
+    labels = [f"key {i}" for i in range(len(keys))] if labels is None else labels
+    labels, places = [as_text(label) for label in labels], dict(places or {})
+    points = values, as_array([*places.values()], "places").reshape(-1, 2)
+    _check(keys, values, labels)
+    names = [*labels, *map(as_text, places)]
+    if wanted is not None and wanted not in names:
+        raise ValueError(f"wanted must be one of {', '.join(names)}, got {wanted!r}")
+    chosen = 0 if wanted is None else names.index(wanted)
+    data = {"labels": labels, "names": names[len(labels) :]}
+    data |= {"values": as_points(points[0]), "places": as_points(points[1])}
+    data |= {"products": as_points(keys @ keys.T), **_frame(values, points[1], unit)}
+    target = [*data["values"], *data["places"]][chosen]
+    size = as_positive(step_size, "step_size")
+    data["shown"] = {"wanted": chosen, "target": target, "size": size}
+    data["sizes"] = _sizes(size)
+    path = learn(data)
+    return Figure(
+        "learning",
+        data,
+        text=_sentence(data, path),
+        title=title,
+        draw=lambda: _draw(data, path),
+    )
+
+
+def _check(keys, values, labels):
+    if keys.ndim != 2 or values.shape != (len(keys), 2):
+        raise ValueError(
+            "keys must be (key, d_k) and values (key, 2), the points of a map, got "
+            f"{keys.shape} and {values.shape}"
+        )
+    if not 3 <= len(keys) <= MOST_KEYS:
+        raise ValueError(f"{len(keys)} keys: pass 3 to {MOST_KEYS}")
+    if len(labels) != len(keys):
+        raise ValueError(f"{len(keys)} keys need as many labels, got {len(labels)}")
+    if np.linalg.matrix_rank(values - values[0]) < 2:
+        raise ValueError("all values lie on one line: a map needs two directions")
+
+
+def as_points(rows):
+    """Return lists of numbers, to 8 significant digits."""
+    return [[float(f"{number:.8g}") for number in row] for row in rows]
+
+
+def _sizes(size):
+    """Return the sizes of a step to choose from: round ones, and the first."""
+    power = math.floor(math.log10(size))
+    powers = (power - 1, power, power + 1)
+    return sorted({size, *(float(f"{i}e{j}") for i in (1, 2, 3, 5) for j in powers)})
+
+
+def _frame(values, places, unit):
+    """Return the hull, the edges of the map, and what a distance is told in."""
+    points = np.concatenate([values, places])
+    low, high = points.min(0), points.max(0)
+    # The answer is found where the eye no longer tells it from the one wanted.
+    near = 10.0 ** round(math.log10(0.004 * math.dist(low, high)))
+    factor, name = unit
+    digits = max(0, -math.floor(math.log10(near * factor) + 1e-9))
+    edges = {"low": rounded(low), "high": rounded(high), "hull": _hull(values)}
+    return {**edges, "near": near, "unit": [factor, name], "digits": digits}
+
+
+def _hull(values):
+    """Return the corners of the hull, counterclockwise: Andrew's monotone chain."""
+    points, corners = sorted(as_points(values)), []
+    for way in (points, points[::-1]):
+        chain = []
+        for x, y in way:
+            while len(chain) > 1:
+                (a, b), (c, d) = chain[-2:]
+                if (c - a) * (y - b) - (d - b) * (x - a) > 0:
+                    break
+                chain.pop()
+            chain.append([x, y])
+        corners += chain[:-1]
+    return corners
+
+
+def learn(data):
+    """Return [(weights, output)] for every step that gradient descent takes."""
+    products, values = np.array(data["products"]), np.array(data["values"])
+    target, size = np.array(data["shown"]["target"]), data["shown"]["size"]
+    scores, path = np.zeros(len(values)), []
+    while True:
+        weights = softmax(scores)
+        output = weights @ values
+        moved = math.dist(output, path[-1][1]) if path else math.inf
+        path.append((weights, output))
+        arrived = math.dist(output, target) < data["near"]
+        if arrived or moved < 1e-5 * data["near"] or len(path) > MOST_STEPS:
+            return path
+        slopes = 2 * weights * ((values - output) @ (output - target))
+        scores = scores - size * products @ slopes
+
+
+def _sentence(data, path):
+    (weights, output), shown = path[-1], data["shown"]
+    factor, unit = data["unit"]
+    distance = factor * math.dist(output, shown["target"])
+    name = [*data["labels"], *data["names"]][shown["wanted"]]
+    told = f"{distance:.{data['digits']}f} {unit}".strip()
+    shares = zip(data["labels"], weights, strict=True)
+    return (
+        f"A query that learns. After {len(path) - 1} steps of gradient descent its "
+        f"output is {told} from «{name}», and the weights are "
+        f"{', '.join(f'{weight:.2f} for «{label}»' for label, weight in shares)}."
+    )
+
+
+def _draw(data, path):
+    from matplotlib.figure import Figure as Canvas
+
+    fig = Canvas(figsize=(6.4, 4.6), layout="constrained")
+    ax, bars = fig.subplots(2, height_ratios=[2, 1])
+    weights, values = path[-1][0], np.array(data["values"])
+    ax.fill(*np.transpose(data["hull"]), color="0.92", zorder=0)
+    ax.scatter(*values.T, s=20 + 700 * weights, color=ACCENT, alpha=0.3)
+    ax.scatter(*values.T, s=16, color="0.1")
+    ax.plot(*np.transpose([output for _, output in path]), color=ACCENT, lw=2)
+    ax.scatter(*data["shown"]["target"], s=160, color="none", edgecolor=MARK, lw=2.5)
+    for name, place in zip(data["labels"], values, strict=True):
+        ax.annotate(name, place, (7, 9), textcoords="offset points", parse_math=False)
+    for name, place in zip(data["names"], data["places"], strict=True):
+        ax.scatter(*place, s=8, color="0.1")
+        ax.annotate(name, place, (7, -3), textcoords="offset points", fontsize=8)
+    ax.set_aspect("equal")
+    ax.margins(0.12)
+    ax.axis("off")
+    drawn = bars.bar(range(len(weights)), weights, color=ACCENT)
+    bars.bar_label(drawn, fmt="%.2f", padding=2)
+    bars.set_xticks(range(len(weights)), data["labels"], parse_math=False)
+    bars.set(ylim=(0, 1.2), yticks=(0, 1), ylabel="weight")
+    bars.spines[["top", "right"]].set_visible(False)
+    return fig

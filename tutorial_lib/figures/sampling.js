@@ -1,0 +1,121 @@
+// One step of sampling: change what may be drawn, and draw.
+
+function sampling(root, data) {
+  const { logits, words } = data;
+  const vocab = words.length;
+  const named = Math.min(data.rows, vocab);
+  const now = { ...data.shown, drawn: words.map(() => 0), last: -1 };
+
+  // ---- controls: the values used are the values shown
+  if (data.prompt) add(root, "p", {}, `${data.prompt} …`);
+  const bar = add(root, "div", { class: "bar" });
+  const showTemperature = (value) => value.toPrecision(value < 1 ? 2 : 3);
+  const powers = { min: -1, max: 1, step: 0.02 };
+  const temperature = addSlider(bar, "temperature T", powers, (power) =>
+    change({ temperature: Number(showTemperature(10 ** power)) }));
+  // The slider's right end keeps all words.
+  const largest = Math.min(20, vocab - 1) + 1;
+  const top = addSlider(bar, "top-k", { min: 1, max: largest, step: 1 }, (k) =>
+    change({ k: k === largest ? vocab : k }));
+  const share = addSlider(bar, "top-p", { min: 0.05, max: 1, step: 0.05 }, (p) =>
+    change({ p: Number(p.toFixed(2)) }));
+  addButton(bar, "draw", () => draw(1));
+  addButton(bar, "draw 100", () => draw(100));
+  addButton(bar, "reset", () => change(data.shown));
+
+  // ---- one row a word
+  const table = add(root, "div", { class: "words" });
+  for (const name of ["word", "the model's", "drawn by", "drawn"]) {
+    add(table, "span", { class: "name" }, name);
+  }
+  const others = vocab - named;
+  const names = words.slice(0, named);
+  if (others) names.push(`${others} others`);
+  const rows = names.map((label) => {
+    const word = add(table, "span", { class: "label", title: label }, label);
+    const [before, after] = ["model", "chance"].map((kind) => {
+      const cell = add(table, "span", { class: kind });
+      const bed = add(add(cell, "span", { class: "bed" }), "span");
+      return { bed, number: add(cell, "span", { class: "number" }) };
+    });
+    return { word, before, after, drawn: add(table, "span", { class: "number" }) };
+  });
+  const say = addReadout(root);
+
+  function softmaxOf(T) {
+    const terms = logits.map((logit) => Math.exp((logit - logits[0]) / T));
+    const total = sum(terms);
+    return terms.map((term) => term / total);
+  }
+
+  // The likeliest word is the first, so that what is kept is a beginning.
+  function chances() {
+    const tempered = softmaxOf(now.temperature).slice(0, now.k);
+    const total = sum(tempered);
+    let before = 0;
+    const kept = tempered.map((value) => value / total).filter((value, i) => {
+      const stays = i === 0 || before < now.p;
+      before += value;
+      return stays;
+    });
+    const left = sum(kept);
+    return words.map((_, i) => (i < kept.length ? kept[i] / left : 0));
+  }
+
+  function draw(wanted) {
+    const shares = chances();
+    const last = shares.findLastIndex((value) => value > 0);
+    for (let i = 0; i < wanted; i += 1) {
+      let left = Math.random();
+      now.last = shares.findIndex((value) => (left -= value) < 0);
+      if (now.last < 0) now.last = last;
+      now.drawn[now.last] += 1;
+    }
+    show();
+  }
+
+  // Every change ends here: what was drawn by other numbers is forgotten.
+  function change(changes) {
+    Object.assign(now, changes, { drawn: words.map(() => 0), last: -1 });
+    show();
+  }
+
+  const rowsOf = (values) =>
+    [...values.slice(0, named), ...(others ? [sum(values.slice(named))] : [])];
+
+  function show() {
+    const shares = chances();
+    temperature.show(Math.log10(now.temperature), showTemperature(now.temperature));
+    top.show(Math.min(now.k, largest), now.k >= vocab ? "all" : now.k);
+    share.show(now.p, now.p.toFixed(2));
+    const [before, after, drawn] = [softmaxOf(1), shares, now.drawn].map(rowsOf);
+    rows.forEach((row, i) => {
+      fill(row.before, before[i]);
+      fill(row.after, after[i]);
+      row.drawn.textContent = drawn[i] || "";
+      row.word.classList.toggle("out", after[i] === 0);
+      row.word.classList.toggle("last", i === Math.min(now.last, named));
+    });
+    say(sentence(shares));
+  }
+
+  function fill({ bed, number }, value) {
+    bed.style.width = `${100 * value}%`;
+    number.textContent = value > 0 && value < 0.0005 ? "<0.001" : value.toFixed(3);
+  }
+
+  function sentence(shares) {
+    const entropy = -sum(shares.map((value) => value && value * Math.log(value)));
+    const kept = shares.filter((value) => value > 0).length;
+    const draws = sum(now.drawn);
+    const often = draws === 1 ? "once:" : `${draws} times, last:`;
+    const said = draws ? ` Drawn ${often} ${quote(words[now.last])}.` : "";
+    return [
+      `${kept} of ${vocab} words may be drawn. Entropy`,
+      `${Math.abs(entropy).toFixed(2)} nats, as if ${Math.exp(entropy).toFixed(1)}`,
+      `words were as likely.${said}`,
+    ].join(" ");
+  }
+
+  return () => show();
+}
