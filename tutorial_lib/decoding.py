@@ -33,7 +33,7 @@ class Decoded(NamedTuple):
 
 
 @torch.no_grad()
-def write(model, source, lengths, choose, *, max_tokens, change=None, bos=BOS, eos=EOS):
+def generate(model, source, lengths, choose, *, max_tokens, change=None, bos=BOS, eos=EOS):
     """Write one word after the other, as ``choose`` says, until ``<eos>``.
 
     ``source`` is (batch, token) with ``lengths`` (batch,). ``choose`` takes the
@@ -65,9 +65,9 @@ def write(model, source, lengths, choose, *, max_tokens, change=None, bos=BOS, e
 
 
 def greedy(model, source, lengths, *, max_tokens, bos=BOS, eos=EOS):
-    """Write the likeliest next word, again and again; otherwise as `write`."""
+    """Write the likeliest next word, again and again; otherwise as `generate`."""
     options = {"max_tokens": max_tokens, "bos": bos, "eos": eos}
-    return write(model, source, lengths, lambda c: c.argmax(dim=-1), **options)
+    return generate(model, source, lengths, lambda c: c.argmax(dim=-1), **options)
 
 
 @torch.no_grad()

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import torch
 
 from tutorial_lib.data.text import BOS, EOS
-from tutorial_lib.decoding import check_count, write
+from tutorial_lib.decoding import check_count, generate
 
 
 def temper(logits, temperature):
@@ -75,7 +75,7 @@ def sample(
     ``change(logits)`` returns the logits (batch, vocab) to draw from, such as
     ``lambda logits: top_p(temper(logits, 0.8), 0.9)``; without it they are the model's
     own. ``seed`` makes the draws those of every other call with it. The
-    log-probabilities are those that were drawn from. Otherwise as `write`; the source
+    log-probabilities are those that were drawn from. Otherwise as `generate`; the source
     of a `GPT` is the prompt.
     """
     generator = _generator(seed, source.device)
@@ -85,7 +85,7 @@ def sample(
         return drawn.squeeze(-1)
 
     options = {"max_tokens": max_tokens, "change": change, "bos": bos, "eos": eos}
-    return write(model, source, lengths, draw, **options)
+    return generate(model, source, lengths, draw, **options)
 
 
 class Speculated(NamedTuple):
