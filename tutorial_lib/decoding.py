@@ -33,7 +33,9 @@ class Decoded(NamedTuple):
 
 
 @torch.no_grad()
-def generate(model, source, lengths, choose, *, max_tokens, change=None, bos=BOS, eos=EOS):
+def generate(
+    model, source, lengths, choose, *, max_tokens, change=None, bos=BOS, eos=EOS
+):
     """Write one word after the other, as ``choose`` says, until ``<eos>``.
 
     ``source`` is (batch, token) with ``lengths`` (batch,). ``choose`` takes the

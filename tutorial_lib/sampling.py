@@ -75,8 +75,8 @@ def sample(
     ``change(logits)`` returns the logits (batch, vocab) to draw from, such as
     ``lambda logits: top_p(temper(logits, 0.8), 0.9)``; without it they are the model's
     own. ``seed`` makes the draws those of every other call with it. The
-    log-probabilities are those that were drawn from. Otherwise as `generate`; the source
-    of a `GPT` is the prompt.
+    log-probabilities are those that were drawn from. Otherwise as `generate`; the
+    source of a `GPT` is the prompt.
     """
     generator = _generator(seed, source.device)
 
