@@ -10,6 +10,7 @@ from matplotlib.colors import to_hex, to_rgb, to_rgba
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
 
 from tutorial_lib.plotting import (
+    show_levels,
     show_lookup,
     show_scaled_dot_product,
     show_self_attention,
@@ -324,3 +325,45 @@ def test_a_lane_lies_below_all_else_and_carries_its_name():
     assert to_rgba(lane.get_facecolor())[:3] == to_rgb(LIGHT["key"])
     assert picture.ax.texts[-1].get_text() == "head 0"
     assert picture.ax.texts[-1].get_position()[0] < inside.left[0]
+
+
+PLANE = torch.tensor([[1.0, 0.0]]), torch.tensor([[1.0, 0.0], [3.0, 1.0], [0.0, 1.0]])
+
+
+def levels(labels="ABC"):
+    def by_distance(queries, keys):
+        return -torch.cdist(queries, keys).square() / 2
+
+    scores = {"distance": by_distance, "product": lambda q, k: q @ k.T}
+    return show_levels(scores, *PLANE, labels)
+
+
+def test_keys_in_the_plane_stand_at_their_places_with_their_weights():
+    fig = levels()
+    assert [ax.get_title() for ax in fig.axes] == ["distance", "product"]
+    for ax, weights in zip(fig.axes, ("0.69 0.06 0.25", "0.11 0.84 0.04"), strict=True):
+        labels = [f"{a} {w}" for a, w in zip("ABC", weights.split(), strict=True)]
+        assert [t.get_text() for t in ax.texts if t.get_text()[:1] in "ABC"][1:] == (
+            labels
+        )
+        dots = ax.collections[-1].get_offsets()
+        assert np.allclose(dots, PLANE[1])
+
+
+def test_lines_of_equal_score_are_circles_round_the_query_and_parallels_across_it():
+    circles, parallels = (ax.collections[0].get_paths() for ax in levels().axes)
+    for path, score in zip(circles, range(-8, 9), strict=True):
+        away = np.linalg.norm(path.vertices - PLANE[0].numpy(), axis=1)
+        assert np.allclose(away, math.sqrt(max(-2 * score, 0)), atol=0.02)
+    for path, score in zip(parallels, range(-8, 9), strict=True):
+        assert np.allclose(path.vertices[:, 0], score)
+
+
+def test_the_plane_is_dark_on_dark_paper_and_wants_a_label_for_each_key():
+    fig = levels()
+    dots, lines = fig.axes[0].collections[-1], fig.axes[0].collections[0]
+    with on_dark(fig):
+        assert to_hex(dots.get_facecolor()[0]) == DARK["key"]
+        assert to_hex(lines.get_edgecolor()[0]) == DARK["line"]
+    with pytest.raises(ValueError, match="3 weights for 2 labels"):
+        levels("AB")

@@ -7,7 +7,8 @@ import itertools
 
 import torch
 
-from tutorial_lib.plotting.panels import WIDTH, array
+from tutorial_lib.plotting.colors import LIGHT
+from tutorial_lib.plotting.panels import WIDTH, array, open_panels
 from tutorial_lib.plotting.pictures import Box, Picture
 from tutorial_lib.shapes import check_shapes
 
@@ -15,6 +16,9 @@ LEFT = 0.78  # inches for the names of rows
 SIDES = {"left": LEFT, "right": WIDTH}
 MIDDLE = (LEFT + WIDTH) / 2
 NEAR = 0.12  # inches between matrices that are multiplied
+LEVELS = range(-8, 9)  # scores that get a line
+ARROW = {"arrowprops": {"arrowstyle": "-|>", "color": LIGHT["query"], "lw": 2}}
+BESIDE = {"xytext": (6, 6), "textcoords": "offset points", "weight": "bold"}
 
 
 def show_lookup(weights, *, query, keys, values, output):
@@ -104,6 +108,36 @@ def _matrix(picture, corner, name, matrix, color, *, is_above=False, **style):
 
 def _beside(place, inches=NEAR):
     return place.right[0] + inches, place.top[1]
+
+
+def show_levels(scores, query, keys, labels):
+    """Draw which score a key would get in each place of the plane, and the weights.
+
+    ``scores`` maps a title to a function of queries (1, 2) and points (point, 2) that
+    returns scores (1, point): one panel each, with lines of equal score. The ``query``
+    (1, 2) is an arrow; the ``keys`` (key, 2) are dots with their labels and weights.
+    Raises ValueError if there are not as many labels as keys.
+    """
+    _check_counts(keys, labels=labels)
+    ends = torch.cat([query, keys])
+    (low, bottom), (high, top) = ends.amin(dim=0) - 1, ends.amax(dim=0) + 1
+    across, up = torch.linspace(low, high, 121), torch.linspace(bottom, top, 121)
+    points = torch.cartesian_prod(across, up)
+    size = (WIDTH, len(scores) * (WIDTH - 0.5) * float((top - bottom) / (high - low)))
+    with open_panels(len(scores), 1, size=size) as (fig, axes):
+        for ax, (title, score) in zip(axes, scores.items(), strict=True):
+            levels = array(score(query, points)).reshape(121, 121).T
+            lines = ax.contour(array(across), array(up), levels, LEVELS)
+            lines.set(array=None, edgecolor=LIGHT["line"], linewidth=0.8)
+            ax.clabel(lines, fontsize=8, colors=LIGHT["quiet"])
+            ax.annotate("", *array(torch.stack([query[0], 0 * query[0]])), **ARROW)
+            ax.scatter(*array(keys.T), color=LIGHT["key"], zorder=3)
+            weights = score(query, keys).softmax(dim=-1)[0]
+            for place, label, weight in zip(keys, labels, weights, strict=True):
+                ax.annotate(f"{label} {weight:.2f}", array(place), **BESIDE)
+            ax.set(title=title, aspect="equal", xticks=[], yticks=[])
+            ax.spines[:].set_visible(False)
+    return fig
 
 
 def show_self_attention(weights, tokens, *, query):
