@@ -124,6 +124,7 @@ def test_a_kernel_that_dies_and_a_cell_that_never_ends_are_told_apart(tmp_path):
     assert slow == "cell cell-0 was still running after 1 s"
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_stops_a_run_and_keeps_what_was_shown(tmp_path):
     def press():
         threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
