@@ -114,8 +114,8 @@ def show_levels(scores, query, keys, labels):
     """Draw which score a key would get in each place of the plane, and the weights.
 
     ``scores`` maps a title to a function of queries (1, 2) and points (point, 2) that
-    returns scores (1, point): one panel each, with lines of equal score. The ``query``
-    (1, 2) is an arrow; the ``keys`` (key, 2) are dots with their labels and weights.
+    returns scores (1, point): one panel each, with a line for every whole score. The
+    ``query`` (1, 2) is an arrow; the ``keys`` (key, 2) are dots with their labels and weights.
     Raises ValueError if there are not as many labels as keys.
     """
     _check_counts(keys, labels=labels)
@@ -123,13 +123,12 @@ def show_levels(scores, query, keys, labels):
     (low, bottom), (high, top) = ends.amin(dim=0) - 1, ends.amax(dim=0) + 1
     across, up = torch.linspace(low, high, 121), torch.linspace(bottom, top, 121)
     points = torch.cartesian_prod(across, up)
-    size = (WIDTH, len(scores) * (WIDTH - 0.5) * float((top - bottom) / (high - low)))
+    size = (WIDTH, len(scores) * (WIDTH * float((top - bottom) / (high - low)) + 0.4))
     with open_panels(len(scores), 1, size=size) as (fig, axes):
         for ax, (title, score) in zip(axes, scores.items(), strict=True):
             levels = array(score(query, points)).reshape(121, 121).T
             lines = ax.contour(array(across), array(up), levels, LEVELS)
             lines.set(array=None, edgecolor=LIGHT["line"], linewidth=0.8)
-            ax.clabel(lines, fontsize=8, colors=LIGHT["quiet"])
             ax.annotate("", *array(torch.stack([query[0], 0 * query[0]])), **ARROW)
             ax.scatter(*array(keys.T), color=LIGHT["key"], zorder=3)
             weights = score(query, keys).softmax(dim=-1)[0]
