@@ -115,8 +115,8 @@ def show_levels(scores, query, keys, labels):
 
     ``scores`` maps a title to a function of queries (1, 2) and points (point, 2) that
     returns scores (1, point): one panel each, with a line for every whole score. The
-    ``query`` (1, 2) is an arrow; the ``keys`` (key, 2) are dots with their labels and weights.
-    Raises ValueError if there are not as many labels as keys.
+    ``query`` (1, 2) is an arrow; the ``keys`` (key, 2) are dots with their labels and
+    weights. Raises ValueError if there are not as many labels as keys.
     """
     _check_counts(keys, labels=labels)
     ends = torch.cat([query, keys])
