@@ -40,7 +40,6 @@ FIRST_FORM = {
     "04_masks",
     "05_seq2seq",
     "06_bahdanau_attention",
-    "08_multi_head_attention",
     "09_positional_encoding",
     "10_transformer_block",
     "11_transformer",

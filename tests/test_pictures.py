@@ -10,6 +10,7 @@ from matplotlib.colors import to_hex, to_rgb, to_rgba
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
 
 from tutorial_lib.plotting import (
+    show_heads,
     show_levels,
     show_lookup,
     show_scaled_dot_product,
@@ -41,11 +42,17 @@ def writing():
     return show_writing(["<bos>", "it"], ["was", "slept", "is"], [0.5, 0.3, 0.1])
 
 
+def heads(words=("dog", "gave", "a", "bone")):
+    looks = torch.tensor([[0.8, 0.1, 0.1, 0.0], [0.1, 0.1, 0.1, 0.7]])
+    return show_heads(looks, words, query=1)
+
+
 PICTURES = {
     "lookup": lookup,
     "crowded lookup": lambda: lookup(keys=["Mississippi", "b"], values=["2850", "y"]),
     "product": product,
     "self-attention": lambda: show_self_attention(WEIGHTS, SENTENCE, query=4),
+    "heads": lambda: heads(),
     "unrolled": lambda: show_unrolled(SENTENCE[:4], ["il", "dormait"]),
     "writing": lambda: writing(),
 }
@@ -367,3 +374,22 @@ def test_the_plane_is_dark_on_dark_paper_and_wants_a_label_for_each_key():
         assert to_hex(lines.get_edgecolor()[0]) == DARK["line"]
     with pytest.raises(ValueError, match="3 weights for 2 labels"):
         levels("AB")
+
+
+def test_every_head_has_a_lane_with_its_own_looks_and_they_are_joined():
+    fig = heads()
+    assert {"head 0", "head 1", "H0", "H1", "joined", "output", "W_O"} <= set(
+        texts(fig)
+    )
+    dogs, bones = (
+        sorted(texts(fig)[word], key=lambda at: at[1]) for word in ("dog", "bone")
+    )
+    looks = arrows(fig, "query")
+    heaviest = sorted(looks, key=lambda line: line[-1])[-2:]
+    assert {(round(x, 6), round(y, 6)) for *_, x, y, _ in heaviest} == {
+        (round(dogs[0][0], 6), round(dogs[0][1] - 0.17, 6)),
+        (round(bones[1][0], 6), round(bones[1][1] - 0.17, 6)),
+    }
+    assert len(looks) == 2 * 3  # not at itself
+    with pytest.raises(ValueError, match="4 weights for 2 tokens"):
+        heads(["dog", "gave"])

@@ -17,6 +17,7 @@ from tutorial_lib.plotting.charts import (
 )
 from tutorial_lib.plotting.heatmaps import show_heatmaps
 from tutorial_lib.plotting.ideas import (
+    show_heads,
     show_levels,
     show_lookup,
     show_scaled_dot_product,
@@ -28,6 +29,7 @@ from tutorial_lib.plotting.ideas import (
 __all__ = [
     "show_bars",
     "show_curves",
+    "show_heads",
     "show_heatmaps",
     "show_images",
     "show_levels",

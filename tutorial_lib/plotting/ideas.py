@@ -173,6 +173,33 @@ def _one(tokens, chosen, color):
     return [color if i == chosen else "line" for i in range(len(tokens))]
 
 
+def show_heads(weights, tokens, *, query):
+    """Draw where the heads of a layer look from one token, and how they are joined.
+
+    ``weights`` (head, key) are those of token number ``query``; each head has a lane.
+    Raises ValueError if there are not as many weights as tokens.
+    """
+    weights = array(weights)
+    _check_counts(weights[0], tokens=tokens)
+    lanes = [0.85 + 1.1 * head for head in range(len(weights))]
+    joined = lanes[-1] + 0.75
+    picture = Picture(WIDTH, joined + 1.0)
+    read = picture.row([f"H{i}" for i in range(len(lanes))], joined, "value", **SIDES)
+    output = picture.box(MIDDLE, joined + 0.75, tokens[query], "value")
+    for head, (y, part) in enumerate(zip(lanes, read, strict=True)):
+        picture.lane(Box(MIDDLE, y - 0.3, WIDTH - LEFT, 1.02), "line")
+        words = picture.row(tokens, y, _one(tokens, query, "query"), **SIDES)
+        for word, weight in zip(words, weights[head], strict=True):
+            if word != words[query]:
+                picture.arrow(words[query].top, word.top, "query", weight=weight)
+        _name(picture, y, f"head {head}", "query")
+        picture.arrow(part.bottom, output.top, "value")
+    _name(picture, joined, "joined", "value")
+    _name(picture, output.y, "output", "value")
+    picture.text(output.right[0] + 0.3, output.y, "W_O", color="quiet")
+    return picture.figure
+
+
 def show_unrolled(source, target):
     """Draw an encoder that reads in both directions, one vector c, and a decoder.
 
