@@ -10,6 +10,7 @@ from matplotlib.colors import to_hex, to_rgb, to_rgba
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
 
 from tutorial_lib.plotting import (
+    show_kernel,
     show_levels,
     show_lookup,
     show_scaled_dot_product,
@@ -37,6 +38,11 @@ def product(query=0):
     return show_scaled_dot_product(queries, keys, values, query=query)
 
 
+def kernel(**numbers):
+    two = {"keys": torch.tensor([1.0, 4.0]), "values": torch.tensor([3.0, 5.0])}
+    return show_kernel(**{**two, "query": 2, "width": 1.0, **numbers})
+
+
 def writing():
     return show_writing(["<bos>", "it"], ["was", "slept", "is"], [0.5, 0.3, 0.1])
 
@@ -44,6 +50,8 @@ def writing():
 PICTURES = {
     "lookup": lookup,
     "crowded lookup": lambda: lookup(keys=["Mississippi", "b"], values=["2850", "y"]),
+    "kernel": kernel,
+    "kernel beyond the keys": lambda: kernel(query=4.9, key="km {:g}", value="{:g} m"),
     "product": product,
     "self-attention": lambda: show_self_attention(WEIGHTS, SENTENCE, query=4),
     "unrolled": lambda: show_unrolled(SENTENCE[:4], ["il", "dormait"]),
@@ -367,3 +375,35 @@ def test_the_plane_is_dark_on_dark_paper_and_wants_a_label_for_each_key():
         assert to_hex(lines.get_edgecolor()[0]) == DARK["line"]
     with pytest.raises(ValueError, match="3 weights for 2 labels"):
         levels("AB")
+
+
+def test_a_kernel_puts_the_mean_of_the_values_over_the_query_and_between_them():
+    found = texts(kernel())
+    near = 1 / (1 + math.exp(-1.5))  # of scores -1/2 and -2
+    assert {f"{near:.2f}", f"{1 - near:.2f}", f"{5 - 2 * near:.2f}"} <= {*found}
+    thick = {round(width, 3) for *_, width in arrows(kernel(), "query")[:2]}
+    assert thick == {round(0.6 + 8 * share, 3) for share in (near, 1 - near)}
+    lines = {line.get_marker(): line for line in kernel().axes[0].lines}
+    ring = kernel().axes[0].lines[-1]
+    first, second = (x for x, _ in itertools.chain(found["1"], found["4"]))
+    assert lines["o"] and ring.get_xdata()[0] == pytest.approx(
+        first + (second - first) / 3
+    )
+    values = found["3"][0][1], found["5"][0][1]  # the place of a height
+    assert ring.get_ydata()[0] == pytest.approx(
+        values[0] + (1 - near) * (values[1] - values[0]), abs=1e-3
+    )
+
+
+def test_a_bell_is_as_wide_as_its_width_and_as_high_as_its_height():
+    picture = Picture(4, 3)
+    picture.bell((2, 2), 0.5, 1)
+    [line] = picture.ax.lines
+    x, y = line.get_data()
+    assert y.min() == pytest.approx(1) and x[y.argmin()] == pytest.approx(2)
+    assert np.interp(2.5, x, y) == pytest.approx(2 - math.exp(-0.5), abs=1e-3)
+
+
+def test_a_kernel_needs_as_many_values_as_keys():
+    with pytest.raises(ValueError, match="1 weights for 2 keys"):
+        kernel(values=torch.ones(1))

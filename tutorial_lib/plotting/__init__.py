@@ -17,6 +17,7 @@ from tutorial_lib.plotting.charts import (
 )
 from tutorial_lib.plotting.heatmaps import show_heatmaps
 from tutorial_lib.plotting.ideas import (
+    show_kernel,
     show_levels,
     show_lookup,
     show_scaled_dot_product,
@@ -30,6 +31,7 @@ __all__ = [
     "show_curves",
     "show_heatmaps",
     "show_images",
+    "show_kernel",
     "show_levels",
     "show_lookup",
     "show_losses",
