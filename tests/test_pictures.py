@@ -13,6 +13,7 @@ from tutorial_lib.plotting import (
     show_kernel,
     show_levels,
     show_lookup,
+    show_masks,
     show_scaled_dot_product,
     show_self_attention,
     show_unrolled,
@@ -38,6 +39,11 @@ def product(query=0):
     return show_scaled_dot_product(queries, keys, values, query=query)
 
 
+def masks(**others):
+    two = {"all": torch.ones(4, 4).bool(), "past": torch.ones(4, 4).tril().bool()}
+    return show_masks(two | others, ["the", "cat", "sat", "up"], query=1)
+
+
 def kernel(**numbers):
     two = {"keys": torch.tensor([1.0, 4.0]), "values": torch.tensor([3.0, 5.0])}
     return show_kernel(**{**two, "query": 2, "width": 1.0, **numbers})
@@ -52,6 +58,7 @@ PICTURES = {
     "crowded lookup": lambda: lookup(keys=["Mississippi", "b"], values=["2850", "y"]),
     "kernel": kernel,
     "kernel beyond the keys": lambda: kernel(query=4.9, key="km {:g}", value="{:g} m"),
+    "masks": masks,
     "product": product,
     "self-attention": lambda: show_self_attention(WEIGHTS, SENTENCE, query=4),
     "unrolled": lambda: show_unrolled(SENTENCE[:4], ["il", "dormait"]),
@@ -407,3 +414,18 @@ def test_a_bell_is_as_wide_as_its_width_and_as_high_as_its_height():
 def test_a_kernel_needs_as_many_values_as_keys():
     with pytest.raises(ValueError, match="1 weights for 2 keys"):
         kernel(values=torch.ones(1))
+
+
+def test_masks_draw_a_line_for_each_look_and_fill_its_cell():
+    looks = arrows(masks(), "query")
+    assert len(looks) == 4 + 2  # all four keys, and the two up to itself
+    assert len(arrows(masks(), "line")) == 3 * 4 + 1 + 3 + 4
+    assert len({(x, y) for x, y, *_ in looks}) == 2  # from one query in each mask
+    cells = [p for p in masks().axes[0].patches if isinstance(p, Rectangle)]
+    filled = [cell for cell in cells if cell.get_facecolor()[-1] > 0]
+    assert len(filled) == 16 + 10
+
+
+def test_masks_that_do_not_fit_their_words_are_named():
+    with pytest.raises(ValueError, match=r"mask 'far' is \(3, 3\), not \(4, 4\)"):
+        masks(far=torch.ones(3, 3).bool())

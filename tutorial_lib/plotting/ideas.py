@@ -181,6 +181,32 @@ def show_levels(scores, query, keys, labels):
     return fig
 
 
+def show_masks(masks, words, *, query):
+    """Draw who may look at whom under several masks, as looks and as cells.
+
+    ``masks`` maps a name to a boolean (query, key); the looks of one ``query`` are
+    strong. Raises ValueError for a mask that does not fit the ``words``.
+    """
+    size = len(words), len(words)
+    side, step = 0.17, 1.3
+    picture = Picture(WIDTH, step * len(masks) - 0.15)
+    across = {"left": LEFT, "right": WIDTH - side * len(words) - 0.25}
+    for block, (name, mask) in enumerate(masks.items()):
+        if mask.shape != size:
+            raise ValueError(f"mask {name!r} is {tuple(mask.shape)}, not {size}")
+        top = step * block + 0.2
+        asks = picture.row(words, top, _one(words, query, "query"), **across)
+        asked = picture.row(words, top + 0.72, "key", **across)
+        for i, j in sorted(mask.nonzero().tolist(), key=lambda look: look[0] == query):
+            color, weight = ("query", 0.25) if i == query else ("line", 0.02)
+            ends = asks[i].bottom, asked[j].top
+            picture.arrow(*ends, color, weight=weight, straight=True)
+        corner = WIDTH - side * len(words) - 0.02, top - 0.07
+        picture.cells(*corner, mask, "query", side=side, chosen=query)
+        _name(picture, top + 0.36, name, "ink")
+    return picture.figure
+
+
 def show_self_attention(weights, tokens, *, query):
     """Draw what happens to one token of a sentence in self-attention.
 
