@@ -405,12 +405,12 @@ def test_kernel_regression_says_its_estimate():
     figure = kernel_regression(query=1.0, width=1.0, kernel="triangular")
     assert figure.text == (
         "Kernel regression of 4 points, triangular kernel of width 1. At the query "
-        "1.00 the estimate is 1.00; the effective number of points, 1/Σw², is 1.0."
+        "1.00 the estimate is 1.00, as if 1.0 of them shared the weight equally."
     )
 
 
 def test_kernel_regression_averages_all_points_with_the_constant_kernel():
-    assert "the estimate is 0.75; the effective number of points, 1/Σw², is 4.0" in (
+    assert "the estimate is 0.75, as if 4.0 of them shared the weight equally" in (
         kernel_regression(kernel="constant").text
     )
 

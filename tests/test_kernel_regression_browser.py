@@ -29,8 +29,9 @@ def library_says(query, width, kernel="gaussian", x=X, y=Y):
     estimate, [weights] = nadaraya_watson(torch.tensor([query]), x, y, function)
     return (
         f"At the query {query:.2f} the estimate is {estimate.item():.2f}, the weighted "
-        f"mean of {len(x)} values; the largest weight is {weights.max():.3f}, the "
-        f"effective number of points 1/Σw² = {1 / weights.square().sum():.1f}."
+        f"mean of {len(x)} values; the largest weight is {weights.max():.3f}, as "
+        f"if {torch.special.entr(weights).sum().exp():.1f} of them shared the weight "
+        "equally."
     ).replace("-", "−")
 
 

@@ -11,8 +11,10 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
 
 from tutorial_lib.plotting import (
     show_heads,
+    show_kernel,
     show_levels,
     show_lookup,
+    show_masks,
     show_scaled_dot_product,
     show_self_attention,
     show_unrolled,
@@ -38,6 +40,16 @@ def product(query=0):
     return show_scaled_dot_product(queries, keys, values, query=query)
 
 
+def masks(**others):
+    two = {"all": torch.ones(4, 4).bool(), "past": torch.ones(4, 4).tril().bool()}
+    return show_masks(two | others, ["the", "cat", "sat", "up"], query=1)
+
+
+def kernel(**numbers):
+    two = {"keys": torch.tensor([1.0, 4.0]), "values": torch.tensor([3.0, 5.0])}
+    return show_kernel(**{**two, "query": 2, "width": 1.0, **numbers})
+
+
 def writing():
     return show_writing(["<bos>", "it"], ["was", "slept", "is"], [0.5, 0.3, 0.1])
 
@@ -50,6 +62,9 @@ def heads(words=("dog", "gave", "a", "bone")):
 PICTURES = {
     "lookup": lookup,
     "crowded lookup": lambda: lookup(keys=["Mississippi", "b"], values=["2850", "y"]),
+    "kernel": kernel,
+    "kernel beyond the keys": lambda: kernel(query=4.9, key="km {:g}", value="{:g} m"),
+    "masks": masks,
     "product": product,
     "self-attention": lambda: show_self_attention(WEIGHTS, SENTENCE, query=4),
     "heads": lambda: heads(),
@@ -393,3 +408,50 @@ def test_every_head_has_a_lane_with_its_own_looks_and_they_are_joined():
     assert len(looks) == 2 * 3  # not at itself
     with pytest.raises(ValueError, match="4 weights for 2 tokens"):
         heads(["dog", "gave"])
+
+
+def test_a_kernel_puts_the_mean_of_the_values_over_the_query_and_between_them():
+    found = texts(kernel())
+    near = 1 / (1 + math.exp(-1.5))  # of scores -1/2 and -2
+    assert {f"{near:.2f}", f"{1 - near:.2f}", f"{5 - 2 * near:.2f}"} <= {*found}
+    thick = {round(width, 3) for *_, width in arrows(kernel(), "query")[:2]}
+    assert thick == {round(0.6 + 8 * share, 3) for share in (near, 1 - near)}
+    lines = {line.get_marker(): line for line in kernel().axes[0].lines}
+    ring = kernel().axes[0].lines[-1]
+    first, second = (x for x, _ in itertools.chain(found["1"], found["4"]))
+    assert lines["o"] and ring.get_xdata()[0] == pytest.approx(
+        first + (second - first) / 3
+    )
+    values = found["3"][0][1], found["5"][0][1]  # the place of a height
+    assert ring.get_ydata()[0] == pytest.approx(
+        values[0] + (1 - near) * (values[1] - values[0]), abs=1e-3
+    )
+
+
+def test_a_bell_is_as_wide_as_its_width_and_as_high_as_its_height():
+    picture = Picture(4, 3)
+    picture.bell((2, 2), 0.5, 1)
+    [line] = picture.ax.lines
+    x, y = line.get_data()
+    assert y.min() == pytest.approx(1) and x[y.argmin()] == pytest.approx(2)
+    assert np.interp(2.5, x, y) == pytest.approx(2 - math.exp(-0.5), abs=1e-3)
+
+
+def test_a_kernel_needs_as_many_values_as_keys():
+    with pytest.raises(ValueError, match="1 weights for 2 keys"):
+        kernel(values=torch.ones(1))
+
+
+def test_masks_draw_a_line_for_each_look_and_fill_its_cell():
+    looks = arrows(masks(), "query")
+    assert len(looks) == 4 + 2  # all four keys, and the two up to itself
+    assert len(arrows(masks(), "line")) == 3 * 4 + 1 + 3 + 4
+    assert len({(x, y) for x, y, *_ in looks}) == 2  # from one query in each mask
+    cells = [p for p in masks().axes[0].patches if isinstance(p, Rectangle)]
+    filled = [cell for cell in cells if cell.get_facecolor()[-1] > 0]
+    assert len(filled) == 16 + 10
+
+
+def test_masks_that_do_not_fit_their_words_are_named():
+    with pytest.raises(ValueError, match=r"mask 'far' is \(3, 3\), not \(4, 4\)"):
+        masks(far=torch.ones(3, 3).bool())

@@ -200,7 +200,7 @@ function kernel_regression(root, data, host) {
   }
 
   function sentence(weights, estimate, largest) {
-    const effective = 1 / sum(weights.map((weight) => weight * weight));
+    const entropy = -sum(weights.map((weight) => weight && weight * Math.log(weight)));
     const help = "Click to add a point, drag to add many, click a point to remove it.";
     return [
       ...(now.editing ? [help] : []),
@@ -209,8 +209,8 @@ function kernel_regression(root, data, host) {
         ? ["no point lies within the width: every weight is 0, the mean would be",
           "0/0, and the curve has a gap (the library returns 0)."]
         : [`the estimate is ${fixed(estimate, digits[1])}, the weighted mean of`,
-          `${weights.length} values; the largest weight is ${largest.toFixed(3)}, the`,
-          `effective number of points 1/Σw² = ${effective.toFixed(1)}.`]),
+          `${weights.length} values; the largest weight is ${largest.toFixed(3)}, as`,
+          `if ${Math.exp(entropy).toFixed(1)} of them shared the weight equally.`]),
     ].join(" ");
   }
 

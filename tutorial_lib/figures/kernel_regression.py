@@ -110,9 +110,10 @@ def _sentence(data):
     start = f"Kernel regression of {len(weights)} points, {kernel} kernel{width}"
     if math.isnan(estimate):
         return f"{start}. At the query {query} no point lies within the width."
+    entropy = float(torch.special.entr(torch.tensor(weights)).sum())
     return (
-        f"{start}. At the query {query} the estimate is {estimate:.{digits[1]}f}; the "
-        f"effective number of points, 1/Σw², is {1 / (weights**2).sum():.1f}."
+        f"{start}. At the query {query} the estimate is {estimate:.{digits[1]}f}, as "
+        f"if {math.exp(entropy):.1f} of them shared the weight equally."
     )
 
 

@@ -18,8 +18,10 @@ from tutorial_lib.plotting.charts import (
 from tutorial_lib.plotting.heatmaps import show_heatmaps
 from tutorial_lib.plotting.ideas import (
     show_heads,
+    show_kernel,
     show_levels,
     show_lookup,
+    show_masks,
     show_scaled_dot_product,
     show_self_attention,
     show_unrolled,
@@ -32,9 +34,11 @@ __all__ = [
     "show_heads",
     "show_heatmaps",
     "show_images",
+    "show_kernel",
     "show_levels",
     "show_lookup",
     "show_losses",
+    "show_masks",
     "show_paths",
     "show_scaled_dot_product",
     "show_self_attention",

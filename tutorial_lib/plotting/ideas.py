@@ -63,6 +63,47 @@ def _name(picture, y, words, color, **style):
     picture.text(0, y, words, color=color, align="left", **style)
 
 
+def show_kernel(keys, values, *, query, width, key="{:g}", value="{:g}"):
+    """Draw one step of kernel regression with a Gaussian: Nadaraya (1964).
+
+    Over the line of the ``keys`` (key,) a bell stands on the ``query``; where it is
+    high a key has much weight, and a thick line to its place among the ``values``
+    (key,), between which the output lies. ``key`` and ``value`` say how a number is
+    written, as in "km {:g}". Raises ValueError if there are not as many values as keys.
+    """
+    _check_counts(values, keys=keys)
+    weights = torch.softmax(-((keys - query) ** 2) / (2 * width**2), dim=0)
+    picture, output = Picture(WIDTH, 3.9), float(weights @ values)
+    *places, here, step = _placed([*keys.tolist(), query], LEFT + 0.35, WIDTH - 0.5)
+    *heights, answer, _ = _placed([*values.tolist(), output], 1.4, 0.3)
+    picture.bell((here, 2.75), step * width, 0.75)
+    picture.line((LEFT, 2.75), (WIDTH, 2.75), "line")
+    for i, weight in enumerate(weights.tolist()):
+        x, y = places[i], heights[i]
+        picture.box(x, 3.0, key.format(keys[i]), "key")
+        picture.arrow((x, 2.75), (x, y), "query", weight=weight, straight=True)
+        picture.arrow((x, y), (here, answer), "value", weight=weight, straight=True)
+        picture.text(x, 1.72, f"{weight:.2f}", size=10, clear=True)
+        picture.dot(x, y, "value")
+        picture.text(x + 0.14, y, value.format(values[i]), align="left")
+    asks = picture.box(here, 3.6, f"{key.format(query)}?", "query")
+    picture.arrow(asks.top, (here, 2.77), "query")
+    picture.dot(here, answer, "value", hollow=True)
+    said = value.format(round(output, 2))
+    picture.text(here - 0.12, answer - 0.2, said, align="right", color="value")
+    for name, y in {"weights": 1.72, "kernel": 2.4}.items():
+        _name(picture, y, name, "quiet")
+    for name, y in {"value": 0.85, "key": 3.0, "query": 3.6}.items():
+        _name(picture, y, name if name == "query" else f"{name}s", name)
+    return picture.figure
+
+
+def _placed(numbers, low, high):
+    """Return where numbers lie between two ends in inches, and the inches of 1."""
+    step = (high - low) / (max(numbers) - min(numbers))
+    return [*(low + step * (n - min(numbers)) for n in numbers), step]
+
+
 def show_scaled_dot_product(queries, keys, values, *, query=0):
     """Draw eq. 1 of Vaswani et al. (2017) as matrices: softmax(Q Kᵀ / √d_k) V.
 
@@ -137,6 +178,32 @@ def show_levels(scores, query, keys, labels):
             ax.set(title=title, aspect="equal", xticks=[], yticks=[])
             ax.spines[:].set_visible(False)
     return fig
+
+
+def show_masks(masks, words, *, query):
+    """Draw who may look at whom under several masks, as looks and as cells.
+
+    ``masks`` maps a name to a boolean (query, key); the looks of one ``query`` are
+    strong. Raises ValueError for a mask that does not fit the ``words``.
+    """
+    size = len(words), len(words)
+    side, step = 0.17, 1.3
+    picture = Picture(WIDTH, step * len(masks) - 0.15)
+    across = {"left": LEFT, "right": WIDTH - side * len(words) - 0.25}
+    for block, (name, mask) in enumerate(masks.items()):
+        if mask.shape != size:
+            raise ValueError(f"mask {name!r} is {tuple(mask.shape)}, not {size}")
+        top = step * block + 0.2
+        asks = picture.row(words, top, _one(words, query, "query"), **across)
+        asked = picture.row(words, top + 0.72, "key", **across)
+        for i, j in sorted(mask.nonzero().tolist(), key=lambda look: look[0] == query):
+            color, weight = ("query", 0.25) if i == query else ("line", 0.02)
+            ends = asks[i].bottom, asked[j].top
+            picture.arrow(*ends, color, weight=weight, straight=True)
+        corner = WIDTH - side * len(words) - 0.02, top - 0.07
+        picture.cells(*corner, mask, "query", side=side, chosen=query)
+        _name(picture, top + 0.36, name, "ink")
+    return picture.figure
 
 
 def show_self_attention(weights, tokens, *, query):

@@ -1,8 +1,9 @@
 """Pictures: a few things to draw an idea with, on paper measured in inches.
 
-Words in boxes, arrows as thick as a weight, lanes, clock faces, patches, and small
-vectors and matrices as cells. A color is a name of the palette: "query" is blue, "key"
-orange and "value" green in every picture; "ink" and "quiet" are for the rest.
+Words in boxes, arrows as thick as a weight, lanes, dots, bells, clock faces, patches,
+and small vectors and matrices as cells. A color is a name of the palette: "query" is
+blue, "key" orange and "value" green in every picture; "ink" and "quiet" are for the
+rest.
 
 This module does not know what a picture is about.
 """
@@ -126,6 +127,25 @@ class Picture:
         form |= {"shrinkA": 0, "shrinkB": 0, "mutation_scale": 9}
         form |= {"capstyle": "butt", "fill": weight is None}
         self.ax.add_patch(FancyArrowPatch(path=path, **style, **form, zorder=1))
+
+    def line(self, start, end, color):
+        """Draw a thin line from a place (x, y) to another."""
+        self._line(start, end, LIGHT[color], 1.3)
+
+    def dot(self, x, y, color, *, hollow=False):
+        """Mark a place; a ``hollow`` mark is a ring."""
+        face = LIGHT["paper"] if hollow else LIGHT[color]
+        style = {"mfc": face, "mec": LIGHT[color], "mew": 2, "ms": 8, "zorder": 3}
+        self.ax.plot(x, y, "o", **style)
+
+    def bell(self, foot, width, height):
+        """Stand a pale bell over its ``foot`` (x, y): a Gaussian of this ``width``."""
+        x, y = foot
+        across = np.linspace(-3, 3, 121)
+        up = y - height * np.exp(-(across**2) / 2)
+        style = {"color": LIGHT["query"], "zorder": 0}
+        self.ax.fill_between(x + width * across, y, up, alpha=PALE, lw=0, **style)
+        self.ax.plot(x + width * across, up, lw=1.3, **style)
 
     def clock(self, x, y, radius, hands):
         """Draw a clock face; ``hands`` maps words to (degrees past twelve, color)."""

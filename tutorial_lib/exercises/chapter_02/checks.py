@@ -70,89 +70,67 @@ def _(probe):
     probe.same()
 
 
-def fast_classifier(queries, keys, labels, *, classes, kernel):
-    """Classify with one product; what `use` hands out instead of the loops."""
-    similarities = kernel(torch.cdist(queries, keys))
-    votes = similarities @ torch.eye(classes)[labels]
-    total = votes.sum(dim=-1, keepdim=True)
-    return votes / total.where(total > 0, 1)
+def fast_scores(queries, keys, widths):
+    """Score all pairs at once; what `use` hands out instead of the loops."""
+    return -torch.cdist(queries / widths, keys / widths).square() / 2
 
 
-votes = Exercise(
+by_coordinate = Exercise(
     "2.2",
-    "Votes from labels",
-    name="classify_by_kernel",
-    returns="query class",
-    fallback=fast_classifier,
+    "A width for each coordinate",
+    name="scores_by_widths",
+    returns="query key",
+    fallback=fast_scores,
     hints=[
-        "A label such as 3 is a name, not an amount: what lies between a 2 and a 4 is "
-        "not a 3. Give each class a column of its own.",
-        "`one_hot(labels, classes)` gives whole numbers; a weighted mean needs "
-        "`.float()`.",
-        "With values (key, class), `nadaraya_watson` returns outputs (query, class) "
-        "and the weights.",
+        "`queries[:, None] - keys` holds every difference, (query, key, d_k). Which of "
+        "its axes do the widths belong to?",
+        "Divide the differences by the widths first: then every coordinate is "
+        "measured in widths, and only the lengths of the rows are missing.",
+        "A squared length is the sum of squares: `.square().sum(dim=-1)`.",
     ],
 )
 
 
-@votes.spec
-def classify_by_kernel(queries, keys, labels, *, classes, kernel):
-    """Let each key vote for its label, as loudly as it is similar."""
-    probabilities = torch.zeros(len(queries), classes)
-    for i, query in enumerate(queries):
-        similarities = [kernel((query - key).square().sum().sqrt()) for key in keys]
-        total = float(sum(similarities)) or 1.0
-        for similarity, label in zip(similarities, labels, strict=True):
-            probabilities[i, label] += similarity / total
-    return probabilities
+@by_coordinate.spec
+def scores_by_widths(queries, keys, widths):
+    """Add up the squares of one coordinate after the other, pair by pair."""
+    rows = []
+    for query in queries:
+        squares = [
+            sum(((q - k) / w) ** 2 for q, k, w in zip(query, key, widths, strict=True))
+            for key in keys
+        ]
+        rows.append(torch.stack([-square / 2 for square in squares]))
+    return torch.stack(rows)
 
 
-def labeled_points():
-    """Return 3 queries, 6 keys and labels of which class 3, the last, has none."""
-    return torch.randn(3, 2), torch.randn(6, 2), torch.tensor([0, 2, 1, 2, 0, 2])
-
-
-@votes.step("one probability for each query and class, also for a class without keys")
+@by_coordinate.step("one score for each query and key")
 def _(probe):
-    output = probe(*labeled_points(), classes=4, kernel=gaussian(0.7))
-    probe.shape(output, **{"query": 3, "class": 4})
+    scores = probe(torch.randn(3, 2), torch.randn(5, 2), torch.ones(2))
+    probe.shape(scores, query=3, key=5)
 
 
-@votes.step("the probabilities of every query sum to 1")
+@by_coordinate.step("with width 1 everywhere, minus half the squared distance")
 def _(probe):
-    output = probe(*labeled_points(), classes=4, kernel=gaussian(0.7))
-    probe.sums_to_one(output)
-    message = (
-        "Every probability is 0 or 1: you say which class won, and hide how sure "
-        "that is. Return the probabilities themselves, without `argmax`."
-    )
-    probe.require(not ((output == 0) | (output == 1)).all(), "winner", message)
+    queries = torch.tensor([[0.0, 0.0], [1.0, 1.0]])
+    keys = torch.tensor([[3.0, 4.0], [1.0, 0.0], [2.0, -1.0]])
+    probe(queries, keys, torch.ones(2))
+    probe.same(-torch.tensor([[25.0, 1.0, 5.0], [13.0, 1.0, 5.0]]) / 2)
 
 
-@votes.step("the kernel you are given decides")
+@by_coordinate.step("each coordinate by its own width")
 def _(probe):
-    points = labeled_points()
-    narrow = probe(*points, classes=4, kernel=gaussian(0.5))
-    wide = probe(*points, classes=4, kernel=gaussian(1.5))
-    message = (
-        "Two kernels give the same answer: use the argument `kernel`, not a kernel "
-        "that you chose yourself."
-    )
-    probe.require(not probe.close(narrow, wide), "fixed-kernel", message)
+    for d_k in (2, 3):  # as many coordinates as keys, too
+        widths = torch.tensor([0.5, 3.0, 1.7])[:d_k]
+        probe(torch.randn(4, d_k), torch.randn(3, d_k), widths)
+        probe.same()
 
 
-@votes.step("near keys have more to say")
+@by_coordinate.step("the scores can teach the widths")
 def _(probe):
-    probe(*labeled_points(), classes=4, kernel=gaussian(0.7))
-    probe.same()
-
-
-@votes.step("a query with nobody near gets 0 for every class")
-def _(probe):
-    queries, keys, labels = labeled_points()
-    queries[1] += 9
-    probe(queries, keys, labels, classes=4, kernel=epanechnikov(4.0))
-    probe.same()
+    widths = torch.tensor([0.5, 3.0], requires_grad=True)
+    probe(torch.randn(4, 2), torch.randn(3, 2), widths)
+    probe.gradients(widths)
 
 
 left_out = Exercise(
