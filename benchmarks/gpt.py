@@ -49,6 +49,7 @@ NANOGPT = (
     "7c01703240dbec5d554527dc666e35b3df8391d0b117fddc07afcf325a21d11c",
 )
 CONTENDERS = ("tutorial_lib", "nanoGPT")
+PARTS = ("search", "text", "steps", "writing")
 TOKENS = 768  # in a batch: 12 texts of 64 characters in nanoGPT's example for a CPU
 START = {"learning_rate": 0.001, "variant": "first", "context": 64, "d_model": 128}
 SEARCH = {  # one after the other, beginning with that example's settings
@@ -59,7 +60,8 @@ SEARCH = {  # one after the other, beginning with that example's settings
 }
 HEADS, BLOCKS = 4, 4
 MARKS = (0.1, 0.2, 0.4, 0.6, 0.8)  # of the time, where it is tested on the way
-STEPS = [(128, 64, 12), (128, 128, 6), (192, 128, 8)]  # d_model, context, batch
+WRITING = [(64, 1), (256, 1), (64, 16)]  # characters, texts
+STEPS = [(96, 64, 12), (128, 64, 12), (192, 128, 8)]  # d_model, context, batch
 
 
 class Text:
@@ -210,10 +212,8 @@ def search(path, text, published, seconds):
 
 def try_out(path, text, published, seconds, name, settings):
     """Return the validation bits of settings, measured or read."""
-    key = ("contender", *START)
-    wanted = (name, *map(str, settings.values()))
-    for row in rows_of(path):
-        if tuple(row[column] for column in key) == wanted:
+    for row in rows_of(path, name):
+        if all(row[key] == str(value) for key, value in settings.items()):
             return float(row["bits_valid"])
     torch.manual_seed(0)
     model = make(name, len(text.characters), published, **settings)
@@ -224,16 +224,16 @@ def try_out(path, text, published, seconds, name, settings):
     return bits
 
 
-def rows_of(path):
+def rows_of(path, name):
     if not path.exists():
         return []
     with path.open(newline="", encoding="utf-8") as file:
-        return [*csv.DictReader(file)]
+        return [row for row in csv.DictReader(file) if row["contender"] == name]
 
 
 def found_settings(path, name):
     """Return the settings that were best on the validation text."""
-    rows = [row for row in rows_of(path) if row["contender"] == name]
+    rows = rows_of(path, name)
     if not rows:
         raise SystemExit(f"no settings of {name} in {path}: run --only search first")
     best = min(rows, key=lambda row: float(row["bits_valid"]))
@@ -318,37 +318,45 @@ def make_step(name, model, batch):
 
 
 def run_writing(path, published, settings, rounds):
-    """Time drawing as many characters as the context holds, one text and 16."""
-    for context, texts in ((64, 1), (256, 1), (64, 16), (256, 16)):
-        size = {name: settings[name] | {"context": context} for name in CONTENDERS}
-        ours, theirs = (make(name, 65, published, **size[name]) for name in CONTENDERS)
-        first = torch.zeros(texts, 1, dtype=torch.long)
-        none, lengths = first[:, :0], torch.zeros(texts, dtype=torch.long)
-        count = {"max_tokens": context, "bos": 0, "eos": -1}
-
-        def recomputed(model=ours.eval(), text=first, length=context):
-            with torch.no_grad():
-                for _ in range(length):
-                    shares = model(text)[:, -1].softmax(dim=-1)
-                    text = torch.cat((text, torch.multinomial(shares, 1)), dim=1)
-                    text = text[:, -length:]
-
-        calls = {
-            "tutorial_lib": lambda: sample(ours, none, lengths, **count),  # noqa: B023
-            "tutorial_lib, no cache": recomputed,
-            "nanoGPT": lambda: theirs.eval().generate(first, count["max_tokens"]),  # noqa: B023
-        }
+    """Time drawing as many characters as the context holds."""
+    for context, texts in WRITING:
+        models = {}
+        for name in CONTENDERS:
+            size = settings[name] | {"context": context}
+            models[name] = make(name, 65, published, **size).eval()
         about = {"characters": context, "texts": texts}
         if tuple(map(str, about.values())) not in read_done(path, about):
             speed = {"characters_per_second": lambda t, n=context * texts: n / t}
-            write_times(path, take_turns(calls, rounds), speed, about)
+            times = take_turns(ways_to_write(models, context, texts), rounds)
+            write_times(path, times, speed, about)
+
+
+def ways_to_write(models, length, texts):
+    """Return calls that draw so many characters, with a cache and without."""
+    ours, theirs = (models[name] for name in CONTENDERS)
+    first = torch.zeros(texts, 1, dtype=torch.long)
+    lengths = torch.zeros(texts, dtype=torch.long)
+    count = {"max_tokens": length, "bos": 0, "eos": -1}
+
+    @torch.no_grad()
+    def recomputed():
+        text = first
+        for _ in range(length):
+            shares = ours(text[:, -length:])[:, -1].softmax(dim=-1)
+            text = torch.cat((text, torch.multinomial(shares, 1)), dim=1)
+
+    return {
+        "tutorial_lib": lambda: sample(ours, first[:, :0], lengths, **count),
+        "tutorial_lib, no cache": recomputed,
+        "nanoGPT": lambda: theirs.generate(first, length),
+    }
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--folder", type=Path, help="of the data; without it: download")
     parser.add_argument("--nanogpt", type=Path, help="its model.py; else: download")
-    parser.add_argument("--only", choices=("search", "text", "steps", "writing"))
+    parser.add_argument("--only", choices=PARTS)
     parser.add_argument("--seeds", type=int, default=3, help="runs of each model")
     parser.add_argument("--seconds", type=float, default=300, help="for each training")
     parser.add_argument("--out", default=Path(__file__).with_suffix(".csv"), type=Path)
@@ -358,20 +366,21 @@ def main():
     def out(kind):
         return options.out.with_stem(f"{options.out.stem}_{kind}")
 
+    parts = [options.only] if options.only else PARTS
     text, published = Text(options.folder), load_nanogpt(options.nanogpt)
-    if options.only in (None, "search"):
+    if "search" in parts:
         search(out("search"), text, published, options.seconds / 10)
     settings = {name: found_settings(out("search"), name) for name in CONTENDERS}
-    for seed in range(options.seeds if options.only in (None, "text") else 0):
+    for seed in range(options.seeds if "text" in parts else 0):
         for name in CONTENDERS:
             done = read_done(out("text"), ("contender", "seed"))
             if (name, str(seed)) not in done:
                 about = options.seconds, name, seed, settings[name]
                 measure_text(out("text"), text, published, *about)
-    if options.only in (None, "steps"):
-        run_steps(out("steps"), published, settings, rounds=25)
-    if options.only in (None, "writing"):
-        run_writing(out("writing"), published, settings, rounds=6)
+    if "steps" in parts:
+        run_steps(out("steps"), published, settings, rounds=15)
+    if "writing" in parts:
+        run_writing(out("writing"), published, settings, rounds=5)
 
 
 if __name__ == "__main__":
