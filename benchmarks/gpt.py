@@ -18,9 +18,10 @@ turns at training steps of the same size, and "writing" at drawing characters; t
 rows go to gpt_steps.csv and gpt_writing.csv.
 
 A row is written when it is finished, and what has its row is not repeated. Several
-processes share every batch of "text", and nothing else needs them:
+processes, through Accelerate, share every batch of "text". On CPUs it starts one alone,
+so that torch's own launcher is needed:
 
-    accelerate launch --cpu --num_processes 2 benchmarks/gpt.py --only text
+    torchrun --nproc_per_node 2 benchmarks/gpt.py --only text
 """
 
 import argparse
