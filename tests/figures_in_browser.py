@@ -11,6 +11,7 @@ from architecture_code import CODE
 from tutorial_lib.figures import (
     show_architecture,
     show_attention,
+    show_generation,
     show_kernel_regression,
     show_learning,
     show_patch_attention,
@@ -44,6 +45,16 @@ def architecture(**options):
 @functools.cache
 def attention(**options):
     return show_attention(WEIGHTS, WORDS, **options)
+
+
+@functools.cache
+def generation(**options):
+    rows = torch.tensor([[2.0, 1, 0, 0], [0, 2, 3, 1], [1, 0, 0, 2], [3, 0, 0, 0]])
+    maps = torch.ones(2, 4, 4).tril()
+    maps[1] += 3 * torch.eye(4)
+    maps /= maps.sum(dim=-1, keepdim=True)
+    text, words = ["<bos>", "cats", "sleep", "<eos>"], ["<bos>", "cats", "sleep"]
+    return show_generation(rows, maps, text, [*words, "<eos>"], **options)
 
 
 @functools.cache

@@ -8,11 +8,18 @@ import subprocess
 import sys
 import threading
 import zipfile
+from pathlib import Path
 
 import pytest
 
 from tutorial_lib.data import downloads
-from tutorial_lib.data.downloads import DataError, cache_folder, fetch, read_lines
+from tutorial_lib.data.downloads import (
+    DataError,
+    cache_folder,
+    fetch,
+    read_lines,
+    read_shakespeare,
+)
 
 CONTENT = bytes(range(256)) * 2_000  # 512,000 bytes: several chunks
 CHECKSUM = hashlib.sha256(CONTENT).hexdigest()
@@ -313,3 +320,21 @@ def test_a_missing_file_and_a_missing_member_are_named(tmp_path):
     with zipfile.ZipFile(tmp_path / "fra.zip", "w") as archive:
         archive.writestr("deu.txt", TEXT)
     assert "fra.txt" in spoiled(tmp_path / "fra.zip")
+
+
+SHAKESPEARE = Path(__file__).parents[2] / "shared" / "data" / "shakespeare"
+
+
+def test_a_play_is_read_as_it_stands(tmp_path):
+    (tmp_path / "input.txt").write_bytes(b"First Citizen:\nSpeak.\n\nAll:\n")
+    assert read_shakespeare(folder=tmp_path) == "First Citizen:\nSpeak.\n\nAll:\n"
+    (tmp_path / "input.txt").unlink()
+    with pytest.raises(DataError, match=r"no such file.*Download .*char-rnn"):
+        read_shakespeare(folder=tmp_path)
+
+
+@pytest.mark.skipif(not SHAKESPEARE.is_dir(), reason="there is no copy of Shakespeare")
+def test_shakespeare_has_the_checksum_and_the_size_that_are_told():
+    text = read_shakespeare(folder=SHAKESPEARE)
+    assert (len(text), len({*text})) == (1_115_394, 65)
+    assert hashlib.sha256(text.encode()).hexdigest() == downloads.SHAKESPEARE[1]

@@ -17,6 +17,7 @@ from architecture_code import CODE
 from tutorial_lib.figures import (
     show_architecture,
     show_attention,
+    show_generation,
     show_kernel_regression,
     show_learning,
     show_patch_attention,
@@ -43,6 +44,7 @@ FRAGMENTS = ["base.js", "colors.js", "heads.js"]
 FIGURES = [
     "architecture.js",
     "attention.js",
+    "generation.js",
     "kernel_regression.js",
     "learning.js",
     "patches.js",
@@ -58,6 +60,12 @@ def architecture(**options):
 
 def attention(**options):
     return show_attention(WEIGHTS, WORDS, **options)
+
+
+def generation(**options):
+    maps = [[1.0, 0, 0], [0.25, 0.75, 0], [0.5, 0, 0.5]]
+    rows = [[2.0, 1, 0], [0, 0, 1], [1, 0, 0]]
+    return show_generation(rows, maps, "abc", "abc", **options)
 
 
 def kernel_regression(**options):
@@ -84,7 +92,7 @@ def positions(**options):
     return show_positions(**options)
 
 
-SHOWN = [architecture, attention, kernel_regression, learning]
+SHOWN = [architecture, attention, generation, kernel_regression, learning]
 SHOWN += [patches, positions, sampling, softmax]
 every_figure = pytest.mark.parametrize(
     "show", [functools.cache(show) for show in SHOWN], ids=lambda show: show.__name__
@@ -562,6 +570,44 @@ def test_sampling_keeps_what_its_numbers_say(options, kept, first):
 def test_a_step_that_cannot_be_drawn_is_refused(arguments, options, message):
     with pytest.raises(ValueError, match=message):
         show_sampling(*arguments, **options)
+
+
+# ---- generation
+
+
+def test_generation_says_each_word_with_the_probability_it_had():
+    first, second = (torch.tensor(row).softmax(0) for row in ([2.0, 1, 0], [0.0, 0, 1]))
+    assert generation().text == (
+        "After «a» a model writes, each word with the probability that it had: "
+        f"b ({first[1]:.2f}), c ({second[2]:.2f})."
+    )
+    assert generation(begin=2).text.startswith("After «a b» a model writes")
+
+
+def test_generation_keeps_the_drawn_word_however_unlikely_it_was():
+    words = "abcdefgh"
+    rows = torch.arange(8.0, 0, -1).expand(2, 8)
+    figure = show_generation(rows, torch.ones(2, 2).tril() / 2, "ah", words)
+    assert data_of(figure)["steps"][0]["words"] == [*"abcdeh"]
+    assert f"h ({rows[0].softmax(0)[7]:.2f})" in figure.text
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"tokens": "a"}, "2 to 40 tokens, .* got 1, of which 1"),
+        ({"begin": 2}, "got 2, of which 2 are given"),
+        ({"words": "abcd"}, r"2 tokens and 4 words need logits \(2, 4\)"),
+        ({"tokens": "ax"}, "the words lack «x»"),
+        ({"weights": [[0.5, 0.5], [0.5, 0.5]]}, "looks at none that comes later"),
+        ({"weights": [[2.0, 0], [0.5, 0.5]]}, "the output of the softmax"),
+    ],
+)
+def test_a_text_that_nobody_can_have_written_is_refused(change, message):
+    right = {"logits": [[0.0, 1, 2]] * 2, "weights": [[1.0, 0], [0.5, 0.5]]}
+    right |= {"tokens": "ab", "words": "abc"}
+    with pytest.raises(ValueError, match=message):
+        show_generation(**(right | change))
 
 
 # ---- softmax

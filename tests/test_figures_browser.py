@@ -8,6 +8,7 @@ from figures_in_browser import (
     UNREPORTED,
     architecture,
     attention,
+    generation,
     kernel_regression,
     learning,
     patches,
@@ -22,6 +23,7 @@ from figures_in_browser import (
 from tutorial_lib.figures import (
     show_architecture,
     show_attention,
+    show_generation,
     show_kernel_regression,
     show_learning,
     show_patch_attention,
@@ -36,6 +38,7 @@ every_figure = pytest.mark.parametrize(
     [
         architecture,
         attention,
+        generation,
         kernel_regression,
         learning,
         patches,
@@ -138,7 +141,7 @@ def test_a_hidden_figure_draws_itself_when_it_appears(show, page_at, tmp_path):
 def test_keys_pressed_in_a_figure_stay_there(show, shown):
     page = shown(show())
     page.evaluate("addEventListener('keydown', event => (window.heard = event.key))")
-    page.locator("input, .stage button").first.focus()
+    page.locator("input, .stage button, [role=application]").first.focus()
     press(page, "ArrowRight", "d", "d")
     assert page.evaluate("window.heard") is None
     assert page.locator("[data-lm-suppress-shortcuts=true]").count() == 1
@@ -175,6 +178,13 @@ def test_hostile_text_is_shown_as_text(shown):
         show_attention(torch.eye(2), [hostile, script], **names),
         show_softmax([1.0, 2.0], labels=[hostile, script], title=hostile),
         show_sampling([1.0, 2.0], [hostile, script], title=hostile),
+        show_generation(
+            torch.eye(2),
+            torch.eye(2),
+            [hostile, script],
+            [hostile, script],
+            title=hostile,
+        ),
         show_kernel_regression([0, 1], [0, 1], title=f"{script} {hostile}"),
         show_learning(
             torch.eye(3), CORNERS, labels=[hostile, script, "c"], title=hostile

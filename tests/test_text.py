@@ -23,6 +23,7 @@ from tutorial_lib.data import (
     pad,
     tokenize,
 )
+from tutorial_lib.data.text import encode_prompt
 
 MULTI30K = Path(__file__).parents[2] / "shared" / "data" / "multi30k"
 
@@ -323,3 +324,17 @@ def test_no_pairs_and_empty_sides_are_refused():
     empty = SentencePair(("go",), ())
     with pytest.raises(ValueError, match=r"must have a word, got .*\('go',\)"):
         Batches([*PAIRS, empty], SOURCE, TARGET, size=2)
+
+
+def test_a_prompt_begins_with_bos_and_is_its_words():
+    vocabulary = Vocabulary([["le", "chat", "dort"]])
+    tokens = encode_prompt("le chat", vocabulary)
+    assert tokens.tolist() == [[BOS, *vocabulary.encode(["le", "chat"])]]
+    assert encode_prompt("", vocabulary).tolist() == [[BOS]]
+
+
+def test_a_prompt_with_unknown_words_is_refused_and_they_are_named():
+    vocabulary = Vocabulary([["le", "chat", "dort"]])
+    said = "lacks chien, oie: a prompt may use its 7 words, such as chat, dort, le$"
+    with pytest.raises(ValueError, match=said):
+        encode_prompt("le chien oie chien", vocabulary)

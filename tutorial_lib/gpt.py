@@ -26,11 +26,11 @@ GELU = partial(F.gelu, approximate="tanh")  # as GPT-2 computes it
 class CausalBlock(EncoderBlock):
     """Let tokens look back, then compute on each: the norm comes before each layer.
 
-    Sizes and errors as in EncoderBlock.
+    Sizes, activation and errors as in EncoderBlock.
     """
 
-    def __init__(self, d_model, heads, d_ff, *, dropout=0.0):
-        options = {"norm_first": True, "activation": GELU, "dropout": dropout}
+    def __init__(self, d_model, heads, d_ff, *, activation=GELU, dropout=0.0):
+        options = {"norm_first": True, "activation": activation, "dropout": dropout}
         super().__init__(d_model, heads, d_ff, **options)
 
     def forward(self, x, prefix):
@@ -58,19 +58,30 @@ class GPT(nn.Module):
 
     ``vocab`` words as vectors of ``d_model`` numbers, in texts of up to ``max_tokens``;
     ``blocks`` blocks of so many ``heads``, whose networks have ``d_ff`` neurons, four
-    times d_model if that is left out. Radford et al. (2019), section 2.3.
+    times d_model if that is left out, and an ``activation``, GPT-2's unless another is
+    given. Radford et al. (2019), section 2.3.
     """
 
     def __init__(
-        self, vocab, d_model, heads, blocks, *, max_tokens, d_ff=None, dropout=0.0
+        self,
+        vocab,
+        d_model,
+        heads,
+        blocks,
+        *,
+        max_tokens,
+        d_ff=None,
+        activation=GELU,
+        dropout=0.0,
     ):
         super().__init__()
         d_ff = 4 * d_model if d_ff is None else d_ff
         self.words = nn.Embedding(vocab, d_model)
         self.position = LearnedEncoding(d_model, max_tokens)
         self.dropout = nn.Dropout(dropout)
+        options = {"activation": activation, "dropout": dropout}
         self.blocks = nn.ModuleList(
-            CausalBlock(d_model, heads, d_ff, dropout=dropout) for _ in range(blocks)
+            CausalBlock(d_model, heads, d_ff, **options) for _ in range(blocks)
         )
         self.norm = nn.LayerNorm(d_model)
         self._initialize()

@@ -45,6 +45,11 @@ MULTI30K_CHECKSUMS = {  # SHA-256
         "6d326e188d259fb1d04ac19eae3af956559b3a0b93d7635e56c90987c40c8b90"
     ),
 }
+SHAKESPEARE = (
+    "https://raw.githubusercontent.com/karpathy/char-rnn/"
+    "6f9487a6fe5b420b7ca9afb0d7c078e37c1d1b4e/data/tinyshakespeare/input.txt",
+    "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed",
+)
 # Where torchvision has it from, and the checksums that it knows.
 FASHION_MNIST = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"
 FASHION_MNIST_CHECKSUMS = {
@@ -181,6 +186,16 @@ def read_multi30k(part, *, folder=None, first=None):
         reason = f"it has {len(french):,} lines and {part}.en.gz {len(english):,}"
         raise _damaged(path, MULTI30K + name, reason)
     return english[:first], french[:first], "Multi30k, github.com/multi30k/dataset"
+
+
+def read_shakespeare(*, folder=None):
+    """Read 40,000 lines of Shakespeare's plays, the text of nanoGPT's examples.
+
+    ``folder`` holds input.txt and is read unchecked; without it the file is fetched.
+    Returns the text, 1,115,394 characters of 65 kinds. Raises DataError.
+    """
+    address, checksum = SHAKESPEARE
+    return "\n".join(read_lines(_locate(address, checksum, folder), address)) + "\n"
 
 
 def _locate(address, checksum, folder):

@@ -124,6 +124,23 @@ def pad(sentences, vocabulary):
     return pad_rows([vocabulary.encode(sentence) for sentence in sentences])
 
 
+def encode_prompt(text, vocabulary):
+    """Encode the beginning of a text, words between blanks, for a model to go on with.
+
+    Returns indices (1, token), the first of them ``BOS``: an empty text is a text's
+    beginning. Raises ValueError for a word that the vocabulary lacks, since a model
+    that reads ``<unk>`` goes on with something else.
+    """
+    words = text.split()
+    unknown = sorted({word for word in words if word not in vocabulary})
+    if unknown:
+        raise ValueError(
+            f"the vocabulary lacks {', '.join(unknown)}: a prompt may use its "
+            f"{len(vocabulary)} words, such as {', '.join(vocabulary.words[4:9])}"
+        )
+    return torch.tensor([[BOS, *vocabulary.encode(words)]])
+
+
 def pad_rows(rows):
     """Fill lists of indices with ``PAD`` to one tensor (batch, token).
 

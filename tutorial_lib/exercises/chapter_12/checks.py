@@ -6,10 +6,11 @@ The definitions here are slow loops; this module does not know the vectorized on
 import math
 
 import torch
+from torch import nn
 
 from tutorial_lib.exercises.exercise import Exercise
 
-__all__ = ["cache", "grouped", "mass", "next_loss"]
+__all__ = ["cache", "grouped", "mass", "next_loss", "own"]
 
 
 next_loss = Exercise(
@@ -236,4 +237,66 @@ def _(probe):
 @cache.step("all sizes alike, so that what is read can be told apart")
 def _(probe):
     probe(*_written(3, d_model=4, d_k=4, d_v=4))
+    probe.same()
+
+
+own = Exercise(
+    "12.5",
+    "Train your own",
+    name="perplexity_of",
+    hints=[
+        "Read one text after the other: `torch.tensor([text])` is (1, token). The "
+        "model reads all numbers but the last, and is asked for all but the first.",
+        "Collect the losses of all next words, of all texts, before you take the mean: "
+        "a long text has more of them than a short one.",
+        'With `F.cross_entropy(…, reduction="none")` the losses are in nats, so the '
+        "perplexity is the mean's `exp()`.",
+    ],
+)
+
+
+@own.spec
+def perplexity_of(model, texts):
+    """Add up the losses of all next words, one after the other."""
+    total, words = 0.0, 0
+    with torch.no_grad():
+        for text in texts:
+            for t in range(len(text) - 1):
+                row = model(torch.tensor([text[: t + 1]]))[0, t]
+                total -= float(row.log_softmax(dim=0)[text[t + 1]])
+                words += 1
+    return math.exp(total / words)
+
+
+class _Reader(nn.Module):
+    """Predict from this word and from the mean of all words so far; 0 is a word."""
+
+    def __init__(self, vocab=6):
+        super().__init__()
+        self.now, self.before = nn.Embedding(vocab, vocab), nn.Embedding(vocab, vocab)
+
+    def forward(self, tokens):
+        places = torch.arange(1, tokens.shape[1] + 1)[:, None]
+        return self.now(tokens) + self.before(tokens).cumsum(1) / places
+
+
+def _written_texts(*lengths):
+    return [[1, *torch.randint(6, (length - 1,)).tolist()] for length in lengths]
+
+
+@own.step("one text")
+def _(probe):
+    probe(_Reader(), _written_texts(7))
+    probe.same()
+
+
+@own.step("texts of different lengths")
+def _(probe):
+    probe(_Reader(), _written_texts(9, 2, 4, 5))
+    probe.same()
+
+
+@own.step("two words are a text, too")
+def _(probe):
+    probe(_Reader(), _written_texts(2, 2))
     probe.same()

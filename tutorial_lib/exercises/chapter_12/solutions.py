@@ -39,3 +39,14 @@ def next_step(x, K, V, W_Q, W_K, W_V):
     V = torch.cat((V, x @ W_V), dim=1)
     scores = (x @ W_Q) @ K.mT / K.shape[-1] ** 0.5  # (batch, 1, key)
     return scores.softmax(dim=-1) @ V, K, V
+
+
+def perplexity_of(model, texts):
+    """Return the perplexity of all next words of the texts, as a number."""
+    losses = []
+    for text in texts:
+        tokens = torch.tensor([text])  # (1, token)
+        with torch.no_grad():
+            logits = model(tokens[:, :-1])[0]  # (token, vocab)
+        losses.append(F.cross_entropy(logits, tokens[0, 1:], reduction="none"))
+    return torch.cat(losses).mean().exp().item()

@@ -1,0 +1,388 @@
+"""Characters of Shakespeare: this book's GPT beside nanoGPT's, in equal time.
+
+    python benchmarks/gpt.py [--folder ../shared/data] [--nanogpt path/to/model.py]
+
+nanoGPT is github.com/karpathy/nanoGPT; of it the model alone is used, the file model.py
+of one commit, which is fetched unless there is a path to it. The text is the tiny
+Shakespeare that nanoGPT's examples learn from: the first nine tenths to learn from, the
+next twentieth to choose settings by, the last twentieth for the test. The folder holds
+shakespeare/input.txt; without it the text is fetched. Training, data, optimizer and
+schedule are the same for both; the clock is the process's CPU time, and the learning
+rate follows it, so that a busy machine changes little.
+
+"search" tries settings for a short time, one after the other, those for both and then
+one that only the one model has, and keeps what is best on the validation text. Its rows
+go to gpt_search.csv. "text" trains both with what was found, and tests them on the way,
+the clock standing still meanwhile; the rows go to gpt_text.csv. "steps" lets both take
+turns at training steps of the same size, and "writing" at drawing characters; these
+rows go to gpt_steps.csv and gpt_writing.csv.
+
+A row is written when it is finished, and what has its row is not repeated. Several
+processes, through Accelerate, share every batch of "text". On CPUs it starts one alone,
+so that torch's own launcher is needed:
+
+    torchrun --nproc_per_node 2 benchmarks/gpt.py --only text
+"""
+
+import argparse
+import contextlib
+import csv
+import importlib.util
+import io
+import math
+import statistics
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from accelerate import Accelerator
+from records import Clock, append, provenance, read_done
+
+from tutorial_lib.data.downloads import fetch, read_shakespeare
+from tutorial_lib.decoding import evaluating
+from tutorial_lib.gpt import GELU, GPT
+from tutorial_lib.sampling import sample
+from tutorial_lib.training import fit, warmup_cosine
+
+NANOGPT = (
+    "https://raw.githubusercontent.com/karpathy/nanoGPT/"
+    "3adf61e154c3fe3fca428ad6bc3818b27a3b8291/model.py",
+    "7c01703240dbec5d554527dc666e35b3df8391d0b117fddc07afcf325a21d11c",
+)
+CONTENDERS = ("tutorial_lib", "nanoGPT")
+PARTS = ("search", "text", "steps", "writing")
+TOKENS = 768  # in a batch: 12 texts of 64 characters in nanoGPT's example for a CPU
+START = {"learning_rate": 0.001, "variant": "first", "context": 64, "d_model": 128}
+SEARCH = {  # one after the other, beginning with that example's settings
+    "learning_rate": (0.003, 0.006),
+    "variant": ("second",),
+    "context": (128,),
+    "d_model": (96,),
+}
+HEADS, BLOCKS = 4, 4
+MARKS = (0.1, 0.2, 0.4, 0.6, 0.8)  # of the time, where it is tested on the way
+WRITING = [(64, 1), (256, 1), (64, 16)]  # characters, texts
+STEPS = [(96, 64, 12), (128, 64, 12), (192, 128, 8)]  # d_model, context, batch
+
+
+class Text:
+    """Shakespeare as numbers, in the parts train, valid and test."""
+
+    def __init__(self, folder):
+        text = read_shakespeare(folder=folder and folder / "shakespeare")
+        self.characters = sorted({*text})
+        number = {character: i for i, character in enumerate(self.characters)}
+        tokens = torch.tensor([number[character] for character in text])
+        cuts = len(tokens) * 18 // 20, len(tokens) // 20
+        self.train, self.valid, self.test = tokens.split(
+            [cuts[0], cuts[1], len(tokens) - sum(cuts)]
+        )
+
+    def batch(self, context, generator):
+        """Draw texts (batch, context + 1) of the training part."""
+        last = len(self.train) - context
+        starts = torch.randint(last, (TOKENS // context,), generator=generator)
+        return self.train[starts[:, None] + torch.arange(context + 1)]
+
+
+def squared_relu(x):
+    return F.relu(x).square()
+
+
+def make(name, vocab, published, *, d_model, context, variant, **_):
+    """Make a model; the second variant is what the contender offers beside its own.
+
+    Ours exchanges GPT-2's activation for the squared ReLU, So et al. (2021); nanoGPT
+    leaves the biases out, which its comments call a bit better and faster.
+    """
+    if name == "tutorial_lib":
+        activation = squared_relu if variant == "second" else GELU
+        options = {"max_tokens": context, "activation": activation}
+        return GPT(vocab, d_model, HEADS, BLOCKS, **options)
+    sizes = {"n_layer": BLOCKS, "n_head": HEADS, "n_embd": d_model}
+    sizes |= {"block_size": context, "vocab_size": vocab, "bias": variant == "first"}
+    with contextlib.redirect_stdout(io.StringIO()):  # it prints its size
+        return published.GPT(published.GPTConfig(**sizes))
+
+
+def loss_of(name):
+    """Return the loss of a batch (batch, token + 1) as the contender computes it."""
+    if name == "nanoGPT":
+        return lambda model, batch: model(batch[:, :-1], batch[:, 1:].contiguous())[1]
+    return lambda model, batch: F.cross_entropy(
+        model(batch[:, :-1]).flatten(0, 1), batch[:, 1:].flatten()
+    )
+
+
+def adamw(model, rate):
+    """Make the optimizer: matrices decay, and nothing else does, as in nanoGPT."""
+    weights = [*model.parameters()]
+    groups = [
+        {"params": [x for x in weights if x.ndim >= 2], "weight_decay": 0.1},
+        {"params": [x for x in weights if x.ndim < 2], "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW(groups, rate, betas=(0.9, 0.99), fused=True)
+
+
+@torch.no_grad()
+def bits_per_character(name, model, tokens, context):
+    """Return the mean bits per character, each after half a context at least."""
+    half, total = context // 2, 0.0
+    texts = tokens[128 - half :].unfold(0, context + 1, half)  # all from 128 on
+    with evaluating(model):
+        for some in texts.split(64):
+            inputs, targets = some[:, :-1], some[:, 1:].contiguous()
+            logits = model(inputs) if name != "nanoGPT" else model(inputs, targets)[0]
+            losses = F.cross_entropy(logits.transpose(1, 2), targets, reduction="none")
+            total += losses[:, half:].sum().item()
+    return total / len(texts) / half / math.log(2)
+
+
+class SharedClock(Clock):
+    """The mean CPU time of all processes, as it was when it was last asked for."""
+
+    def __init__(self, accelerator):
+        super().__init__()
+        self.accelerator, self.now = accelerator, 0.0
+
+    def read(self):
+        spent = torch.tensor(self.seconds(), dtype=torch.float64)
+        self.now = self.accelerator.reduce(spent, "mean").item()
+        return self.now
+
+    @contextlib.contextmanager
+    def standing(self):
+        before = self.seconds()
+        yield
+        self.start += self.seconds() - before
+
+
+def train_for(seconds, name, model, text, settings, seed, marks=(), tested=None):
+    """Train until the CPU time is spent; return steps and seconds.
+
+    ``tested(now)`` is called at the ``marks``, shares of the time.
+    """
+    accelerator = Accelerator(cpu=True)
+    optimizer = adamw(model, settings["learning_rate"])
+    model, optimizer = accelerator.prepare(model, optimizer)
+    generator, factor = torch.Generator().manual_seed(seed), warmup_cosine(50, 1000)
+    clock, ahead = SharedClock(accelerator), [mark * seconds for mark in marks]
+
+    def until_spent():
+        while clock.read() < seconds:
+            if ahead and clock.now >= ahead[0]:
+                with clock.standing():
+                    tested(ahead.pop(0))
+            yield text.batch(settings["context"], generator)
+
+    history = fit(
+        model,
+        until_spent(),
+        loss_of(name),
+        optimizer=optimizer,
+        epochs=1,  # of that stream
+        schedule=lambda step: factor(1000 * clock.now / seconds),
+        seed=seed,
+        accelerator=accelerator,
+    )
+    if history.interrupted:
+        raise SystemExit("Stopped: this run is not written down, those before it are.")
+    return len(history.steps), clock.now
+
+
+def load_nanogpt(path):
+    """Import nanoGPT's model.py, which is fetched if there is no path to it."""
+    spec = importlib.util.spec_from_file_location("nanogpt", path or fetch(*NANOGPT))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def search(path, text, published, seconds):
+    """Try settings one after the other, keeping the best on the validation text."""
+    for name in CONTENDERS:
+        found = START
+        best = try_out(path, text, published, seconds, name, found)
+        for key, values in SEARCH.items():
+            for value in values:
+                settings = found | {key: value}
+                bits = try_out(path, text, published, seconds, name, settings)
+                if bits < best:
+                    best, found = bits, settings
+
+
+def try_out(path, text, published, seconds, name, settings):
+    """Return the validation bits of settings, measured or read."""
+    for row in rows_of(path, name):
+        if all(row[key] == str(value) for key, value in settings.items()):
+            return float(row["bits_valid"])
+    torch.manual_seed(0)
+    model = make(name, len(text.characters), published, **settings)
+    steps, spent = train_for(seconds, name, model, text, settings, 0)
+    bits = bits_per_character(name, model, text.valid, settings["context"])
+    row = {"contender": name, **settings, "steps": steps, "bits_valid": f"{bits:.4f}"}
+    append(path, row | {"cpu_seconds": f"{spent:.1f}", **provenance()})
+    return bits
+
+
+def rows_of(path, name):
+    if not path.exists():
+        return []
+    with path.open(newline="", encoding="utf-8") as file:
+        return [row for row in csv.DictReader(file) if row["contender"] == name]
+
+
+def found_settings(path, name):
+    """Return the settings that were best on the validation text."""
+    rows = rows_of(path, name)
+    if not rows:
+        raise SystemExit(f"no settings of {name} in {path}: run --only search first")
+    best = min(rows, key=lambda row: float(row["bits_valid"]))
+    return {key: type(value)(best[key]) for key, value in START.items()}
+
+
+def measure_text(path, text, published, seconds, name, seed, settings):
+    """Train one model, and write down how well it predicts, on the way and at last."""
+    torch.manual_seed(seed)
+    model = make(name, len(text.characters), published, **settings)
+    rows = []
+
+    def tested(now):
+        bits = bits_per_character(name, model, text.test, settings["context"])
+        rows.append({"seconds": round(now), "bits": f"{bits:.4f}"})
+
+    steps, spent = train_for(
+        seconds, name, model, text, settings, seed, marks=MARKS, tested=tested
+    )
+    tested(seconds)
+    about = {
+        "steps": steps,
+        "cpu_seconds": f"{spent:.1f}",
+        "parameters": sum(weight.numel() for weight in model.parameters()),
+        "processes": Accelerator(cpu=True).num_processes,
+        **provenance(),
+    }
+    if Accelerator(cpu=True).is_main_process:
+        for row in rows:
+            append(path, {"contender": name, "seed": seed, **row, **settings, **about})
+
+
+def take_turns(calls, rounds):
+    """Return the CPU seconds of each call, a list over rounds."""
+    times = {name: [] for name in calls}
+    for i in range(rounds):
+        for name in list(calls)[:: 1 if i % 2 else -1]:  # nobody is always the first
+            clock = Clock()
+            calls[name]()
+            times[name].append(clock.seconds())
+    return {name: some[1:] for name, some in times.items()}  # the first warms up
+
+
+def write_times(path, times, units, about):
+    """Write a row for each contender: its speed, and its time in nanoGPT's."""
+    for name, some in times.items():
+        theirs = times["nanoGPT"]
+        ratio = statistics.median(a / b for a, b in zip(some, theirs, strict=True))
+        row = {**about, "contender": name, "ratio": f"{ratio:.3f}"}
+        for unit, of in units.items():
+            row[unit] = f"{of(statistics.median(some)):.1f}"
+        append(path, row | {"rounds": len(some), **provenance()})
+
+
+def run_steps(path, published, settings, rounds):
+    """Time training steps of the found variants at three sizes."""
+    for d_model, context, batch in STEPS:
+        calls = {}
+        for name in CONTENDERS:
+            size = settings[name] | {"d_model": d_model, "context": context}
+            model = make(name, 65, published, **size)
+            calls[name] = make_step(
+                name, model, torch.randint(65, (batch, context + 1))
+            )
+        about = {"d_model": d_model, "context": context, "batch": batch}
+        if tuple(map(str, about.values())) not in read_done(path, about):
+            times = take_turns(calls, rounds)
+            write_times(path, times, {"milliseconds": lambda t: 1000 * t / 5}, about)
+
+
+def make_step(name, model, batch):
+    """Close over five steps of training."""
+    optimizer, loss = adamw(model, 1e-6), loss_of(name)
+
+    def steps():
+        for _ in range(5):
+            optimizer.zero_grad()
+            loss(model, batch).backward()
+            optimizer.step()
+
+    return steps
+
+
+def run_writing(path, published, settings, rounds):
+    """Time drawing as many characters as the context holds."""
+    for context, texts in WRITING:
+        models = {}
+        for name in CONTENDERS:
+            size = settings[name] | {"context": context}
+            models[name] = make(name, 65, published, **size).eval()
+        about = {"characters": context, "texts": texts}
+        if tuple(map(str, about.values())) not in read_done(path, about):
+            speed = {"characters_per_second": lambda t, n=context * texts: n / t}
+            times = take_turns(ways_to_write(models, context, texts), rounds)
+            write_times(path, times, speed, about)
+
+
+def ways_to_write(models, length, texts):
+    """Return calls that draw so many characters, with a cache and without."""
+    ours, theirs = (models[name] for name in CONTENDERS)
+    first = torch.zeros(texts, 1, dtype=torch.long)
+    lengths = torch.zeros(texts, dtype=torch.long)
+    count = {"max_tokens": length, "bos": 0, "eos": -1}
+
+    @torch.no_grad()
+    def recomputed():
+        text = first
+        for _ in range(length):
+            shares = ours(text[:, -length:])[:, -1].softmax(dim=-1)
+            text = torch.cat((text, torch.multinomial(shares, 1)), dim=1)
+
+    return {
+        "tutorial_lib": lambda: sample(ours, first[:, :0], lengths, **count),
+        "tutorial_lib, no cache": recomputed,
+        "nanoGPT": lambda: theirs.generate(first, length),
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--folder", type=Path, help="of the data; without it: download")
+    parser.add_argument("--nanogpt", type=Path, help="its model.py; else: download")
+    parser.add_argument("--only", choices=PARTS)
+    parser.add_argument("--seeds", type=int, default=3, help="runs of each model")
+    parser.add_argument("--seconds", type=float, default=300, help="for each training")
+    parser.add_argument("--out", default=Path(__file__).with_suffix(".csv"), type=Path)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+
+    def out(kind):
+        return options.out.with_stem(f"{options.out.stem}_{kind}")
+
+    parts = [options.only] if options.only else PARTS
+    text, published = Text(options.folder), load_nanogpt(options.nanogpt)
+    if "search" in parts:
+        search(out("search"), text, published, options.seconds / 10)
+    settings = {name: found_settings(out("search"), name) for name in CONTENDERS}
+    for seed in range(options.seeds if "text" in parts else 0):
+        for name in CONTENDERS:
+            done = read_done(out("text"), ("contender", "seed"))
+            if (name, str(seed)) not in done:
+                about = options.seconds, name, seed, settings[name]
+                measure_text(out("text"), text, published, *about)
+    if "steps" in parts:
+        run_steps(out("steps"), published, settings, rounds=15)
+    if "writing" in parts:
+        run_writing(out("writing"), published, settings, rounds=5)
+
+
+if __name__ == "__main__":
+    main()
