@@ -17,6 +17,7 @@ from architecture_code import CODE
 from tutorial_lib.figures import (
     show_architecture,
     show_attention,
+    show_induction,
     show_kernel_regression,
     show_learning,
     show_patch_attention,
@@ -32,17 +33,23 @@ from tutorial_lib.plotting.colors import DARK, DARK_SCALES, LIGHT, LIGHT_SCALES
 
 # Readable sources without comments: a chapter carries one or two such figures, and
 # still a notebook stays within its 700 kB.
-MOST_CODE = 22_000
+MOST_CODE = 24_500
 HOSTILE = "</script><!-- \u2028 <img src=x onerror=alert(1)> $x^2$ & \"'"
 WORDS = ["I", "love", "cats"]
 PATCH_WEIGHTS = torch.tensor([[0.4, 0.1, 0.3, 0.15, 0.05], *[[0.2] * 5] * 4])
 IMAGE = torch.linspace(0, 1, 16).reshape(4, 4)  # 2 × 2 patches of 2 × 2 pixels
 WEIGHTS = torch.tensor([[0.5, 0.25, 0.25], [0.0, 1.0, 0.0], [0.0004, 0.1996, 0.8]])
 CORNERS = [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
-FRAGMENTS = ["base.js", "colors.js", "heads.js"]
+FRAGMENTS = ["base.js", "colors.js", "heads.js", "induction_model.js"]
+SIZES = {"vocab": 8, "d_model": 6, "tokens": 10, "shortest": 3, "longest": 5}
+SIZES |= {"batch": 4, "steps": 40}
+RUN = {"step": [0, 20, 40], "loss": [2.1, 1.5, 0.5], "prefix": [0.2, 0.4, 0.9]}
+RUN |= {"accuracy": [0.1, 0.4, 0.9], "text": "abcabcabca"}
+RUN |= {"maps": torch.ones(2, 10, 10).tril().softmax(-1)}
 FIGURES = [
     "architecture.js",
     "attention.js",
+    "induction.js",
     "kernel_regression.js",
     "learning.js",
     "patches.js",
@@ -62,6 +69,10 @@ def attention(**options):
 
 def kernel_regression(**options):
     return show_kernel_regression([0.0, 1, 2, 3], [0.0, 1, 0, 2], **options)
+
+
+def induction(**options):
+    return show_induction(SIZES, RUN, **options)
 
 
 def learning(**options):
@@ -84,7 +95,7 @@ def positions(**options):
     return show_positions(**options)
 
 
-SHOWN = [architecture, attention, kernel_regression, learning]
+SHOWN = [architecture, attention, induction, kernel_regression, learning]
 SHOWN += [patches, positions, sampling, softmax]
 every_figure = pytest.mark.parametrize(
     "show", [functools.cache(show) for show in SHOWN], ids=lambda show: show.__name__

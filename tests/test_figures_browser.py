@@ -8,6 +8,7 @@ from figures_in_browser import (
     UNREPORTED,
     architecture,
     attention,
+    induction,
     kernel_regression,
     learning,
     patches,
@@ -36,6 +37,7 @@ every_figure = pytest.mark.parametrize(
     [
         architecture,
         attention,
+        induction,
         kernel_regression,
         learning,
         patches,
