@@ -34,12 +34,6 @@ IMAGE = torch.rand(6, 8, generator=torch.manual_seed(4))
 # Four corners of a map and a value between them, whose key is much like the first.
 KEYS = torch.tensor([[2, 1, 0], [0, 2, 1], [1, 0, 2], [-1, 1, 1], [2, 0, 1]]).double()
 PLACES = torch.tensor([[0, 0], [2, 0], [2, 1], [0, 1], [0.8, 0.4]]).double()
-# The sizes of chapter 13, and a run made up.
-INDUCTION = {"vocab": 20, "d_model": 22, "tokens": 24, "shortest": 5, "longest": 12}
-INDUCTION |= {"batch": 32, "steps": 200}
-STORED_RUN = {"step": [0, 100, 200], "loss": [3.0, 1.0, 0.1], "prefix": [0.1, 0.5, 1]}
-STORED_RUN |= {"accuracy": [0.1, 0.5, 1], "text": "abcdef" * 4}
-STORED_RUN |= {"maps": torch.ones(2, 24, 24).tril().softmax(-1)}
 TABLE = torch.randn(40, 8, generator=torch.manual_seed(2)).double()
 
 
@@ -55,7 +49,7 @@ def attention(**options):
 
 @functools.cache
 def induction(**options):
-    return show_induction(INDUCTION, STORED_RUN, **options)
+    return show_induction(**options)
 
 
 @functools.cache

@@ -41,11 +41,6 @@ IMAGE = torch.linspace(0, 1, 16).reshape(4, 4)  # 2 × 2 patches of 2 × 2 pixel
 WEIGHTS = torch.tensor([[0.5, 0.25, 0.25], [0.0, 1.0, 0.0], [0.0004, 0.1996, 0.8]])
 CORNERS = [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
 FRAGMENTS = ["base.js", "colors.js", "heads.js", "induction_model.js"]
-SIZES = {"vocab": 8, "d_model": 6, "tokens": 10, "shortest": 3, "longest": 5}
-SIZES |= {"batch": 4, "steps": 40}
-RUN = {"step": [0, 20, 40], "loss": [2.1, 1.5, 0.5], "prefix": [0.2, 0.4, 0.9]}
-RUN |= {"accuracy": [0.1, 0.4, 0.9], "text": "abcabcabca"}
-RUN |= {"maps": torch.ones(2, 10, 10).tril().softmax(-1)}
 FIGURES = [
     "architecture.js",
     "attention.js",
@@ -72,7 +67,7 @@ def kernel_regression(**options):
 
 
 def induction(**options):
-    return show_induction(SIZES, RUN, **options)
+    return show_induction(**options)
 
 
 def learning(**options):

@@ -6,9 +6,10 @@ import re
 import pytest
 import torch
 import torch.nn.functional as F
-from figures_in_browser import INDUCTION, induction, press, said
+from figures_in_browser import induction, press, said
 
 from tutorial_lib.figures.figure import shipped
+from tutorial_lib.figures.induction import SIZES, stored_run
 
 EXACT = {"atol": 1e-5, "rtol": 0}
 # Each returns what the figure's own code computes.
@@ -33,21 +34,24 @@ const model = inductionModel(sizes);
 const texts = Array.from({ length: 48 }, model.draw);
 for (let i = 0; i < sizes.steps; i += 1) model.step();
 const off = [[], [true, false], [false, true]];
-return off.map((heads) => model.judge(texts, heads));
+const scores = off.map((heads) => model.judge(texts, heads));
+const { text } = texts.find((one) => one.period === sizes.shortest + 2) || texts[0];
+model.read(text);
+return { scores, text, maps: model.maps.map((map) => [...map]) };
 """
 
 
 def by_javascript(page, program, **changes):
     """Run the figure's model in the browser, with some sizes changed."""
     code = shipped("induction_model.js") + program
-    sizes = induction().data["sizes"] | changes
+    sizes = SIZES | changes
     return page.evaluate("([c, s]) => Function('sizes', c)(s)", [code, sizes])
 
 
 @functools.cache
 def shapes():
     """Return the parameters' names with their shapes, in their order."""
-    vocab, d_model, tokens = (INDUCTION[x] for x in ("vocab", "d_model", "tokens"))
+    vocab, d_model, tokens = (SIZES[x] for x in ("vocab", "d_model", "tokens"))
     square = {f"{name}{layer}": (d_model,) * 2 for layer in (0, 1) for name in "QKVO"}
     ends = {"words": (vocab, d_model), "places": (tokens, d_model)}
     return ends | square | {"answers": (d_model, vocab)}
@@ -113,9 +117,22 @@ def test_three_steps_are_those_of_adam(shown):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_it_learns_from_every_start_and_both_layers_are_used(seed, shown):
-    whole, *without = by_javascript(shown(induction()), LEARN, seed=seed)
+    found = by_javascript(shown(induction()), LEARN, seed=seed)
+    whole, *without = found["scores"]
     assert whole["accuracy"] > 0.95 and whole["prefix"] > 0.9
     assert max(score["accuracy"] for score in without) < 0.35
+
+
+def test_the_stored_run_is_the_one_that_the_page_computes(shown):
+    found, run = by_javascript(shown(induction()), LEARN), stored_run()
+    whole, *without = found["scores"]
+    assert whole["accuracy"] == pytest.approx(run["accuracy"][-1], abs=0.02)
+    assert whole["prefix"] == pytest.approx(run["prefix"][-1], abs=0.02)
+    accuracies = [score["accuracy"] for score in without]
+    assert accuracies == pytest.approx(run["without"], abs=0.05)
+    assert [chr(97 + word) for word in found["text"][:-1]] == list(run["text"])
+    maps = torch.tensor(run["maps"]).flatten(1)
+    assert torch.allclose(torch.tensor(found["maps"]), maps, atol=0.05)
 
 
 def test_texts_repeat_a_block_of_different_words(shown):
@@ -218,4 +235,4 @@ def test_arrow_keys_and_clicks_choose_the_query(shown):
     assert "word 1," in said(page)
     field = page.locator(".field svg").nth(1).bounding_box()
     page.mouse.click(field["x"] + 40, field["y"] + field["height"] - 4)
-    assert f"word {INDUCTION['tokens']}," in said(page)
+    assert f"word {SIZES['tokens']}," in said(page)

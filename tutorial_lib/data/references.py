@@ -54,6 +54,11 @@ def said_for(pair, place):
     return pair.target[min(row for row, key in pair.alignment if key == place)]
 
 
+def gloss(pair):
+    """Return the first French word for every English word: a translation by words."""
+    return [said_for(pair, place) for place in range(len(pair.source))]
+
+
 def _noun_of(pair, story):
     """Return where the noun stands that *it* means."""
     [thing] = [who for who in story[0].referents if is_thing(who)]

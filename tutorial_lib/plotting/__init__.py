@@ -17,6 +17,7 @@ from tutorial_lib.plotting.charts import (
 )
 from tutorial_lib.plotting.heatmaps import show_heatmaps
 from tutorial_lib.plotting.ideas import (
+    show_asking,
     show_lookup,
     show_scaled_dot_product,
     show_self_attention,
@@ -25,6 +26,7 @@ from tutorial_lib.plotting.ideas import (
 )
 
 __all__ = [
+    "show_asking",
     "show_bars",
     "show_curves",
     "show_heatmaps",

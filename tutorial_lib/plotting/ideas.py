@@ -217,3 +217,27 @@ def show_writing(text, words, probabilities):
         _name(picture, y, name, "quiet")
     picture.text(MIDDLE, 3.2, "draw one, append it, and read again", color="quiet")
     return picture.figure
+
+
+def show_asking(words, changes, answer):
+    """Draw how an answer is explained: change one thing of the text, and ask again.
+
+    ``words`` are those of a text, to which a model gives ``answer``; ``changes`` maps
+    what is done to a triple: the place of a word, what stands there instead, and the
+    answer then. Raises ValueError for a place that is none of the text's.
+    """
+    if any(place not in range(len(words)) for place, _, _ in changes.values()):
+        raise ValueError(f"a text of {len(words)} words has no such place")
+    picture = Picture(WIDTH, 1.0 + 1.0 * len(changes))
+    sides, y = {"left": 0.1, "right": WIDTH - 0.9}, 0.6
+    asked = {"as it is": (None, "", answer), **changes}
+    for name, (place, instead, then) in asked.items():
+        text = [instead if i == place else word for i, word in enumerate(words)]
+        colors = ["key" if i == place else "line" for i in range(len(words))]
+        row = picture.row(text, y, colors, **sides)
+        color = "value" if then == answer else "key"
+        said = picture.box(WIDTH - 0.4, y, then, color)
+        picture.arrow(row[-1].right, said.left, "quiet", straight=True)
+        picture.text(0.1, y - 0.36, name, color="quiet", align="left")
+        y += 1.0
+    return picture.figure
