@@ -30,8 +30,8 @@ for (let i = 0; i < 3; i += 1) {
 return rows;
 """
 LEARN = """
-const model = inductionModel(sizes);
-const texts = Array.from({ length: 48 }, model.draw);
+const [model, judge] = [inductionModel(sizes), inductionModel(sizes)];
+const texts = Array.from({ length: 48 }, judge.draw);
 for (let i = 0; i < sizes.steps; i += 1) model.step();
 const off = [[], [true, false], [false, true]];
 const scores = off.map((heads) => model.judge(texts, heads));

@@ -10,6 +10,7 @@ from matplotlib.colors import to_hex, to_rgb, to_rgba
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
 
 from tutorial_lib.plotting import (
+    show_asking,
     show_lookup,
     show_scaled_dot_product,
     show_self_attention,
@@ -40,6 +41,11 @@ def writing():
     return show_writing(["<bos>", "it"], ["was", "slept", "is"], [0.5, 0.3, 0.1])
 
 
+def asking():
+    changes = {"exchange": (2, "ran", "no"), "cover": (0, "▢", "yes")}
+    return show_asking(SENTENCE, changes, "yes")
+
+
 PICTURES = {
     "lookup": lookup,
     "crowded lookup": lambda: lookup(keys=["Mississippi", "b"], values=["2850", "y"]),
@@ -47,6 +53,7 @@ PICTURES = {
     "self-attention": lambda: show_self_attention(WEIGHTS, SENTENCE, query=4),
     "unrolled": lambda: show_unrolled(SENTENCE[:4], ["il", "dormait"]),
     "writing": lambda: writing(),
+    "asking": lambda: asking(),
 }
 
 
@@ -234,11 +241,20 @@ def test_an_unrolled_decoder_reads_what_it_wrote_one_place_later():
     assert [line[2] for line in read] == pytest.approx(states, abs=0.2)
 
 
+def test_a_changed_text_has_another_word_in_one_place():
+    found = texts(asking())
+    assert len(found["ran"]) == 1 and len(found["animal"]) == 3
+    assert found["ran"][0][0] == found["slept"][0][0] == found["slept"][1][0]
+    assert len(found["yes"]) == 2 and len(found["no"]) == 1
+    assert {"as it is", "exchange", "cover"} <= found.keys()
+
+
 @pytest.mark.parametrize(
     ("show", "message"),
     [
         (lambda: lookup(keys=["a"]), "2 weights for 1 keys"),
         (lambda: show_writing(["a"], ["b"], [0.5, 0.5]), "2 weights for 1 words"),
+        (lambda: show_asking(["a"], {"x": (1, "b", "c")}, "d"), "no such place"),
         (lambda: lookup(values="xyz"), "2 weights for 3 values"),
         (lambda: show_self_attention(WEIGHTS, SENTENCE[1:], query=0), "for 5 tokens"),
         (lambda: show_self_attention(WEIGHTS, SENTENCE, query=6), "no token 6"),

@@ -1,4 +1,4 @@
-"""Scenes of four digits to ask about: is there a 3?
+"""Scenes of four digits, to ask which of them are there.
 
 This module knows no model. The digits are scikit-learn's, 8 × 8 pixels.
 """
