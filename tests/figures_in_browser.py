@@ -12,6 +12,7 @@ from tutorial_lib.figures import (
     show_architecture,
     show_attention,
     show_generation,
+    show_induction,
     show_kernel_regression,
     show_learning,
     show_patch_attention,
@@ -55,6 +56,11 @@ def generation(**options):
     maps /= maps.sum(dim=-1, keepdim=True)
     text, words = ["<bos>", "cats", "sleep", "<eos>"], ["<bos>", "cats", "sleep"]
     return show_generation(rows, maps, text, [*words, "<eos>"], **options)
+
+
+@functools.cache
+def induction(**options):
+    return show_induction(**options)
 
 
 @functools.cache

@@ -18,6 +18,7 @@ from tutorial_lib.figures import (
     show_architecture,
     show_attention,
     show_generation,
+    show_induction,
     show_kernel_regression,
     show_learning,
     show_patch_attention,
@@ -33,18 +34,19 @@ from tutorial_lib.plotting.colors import DARK, DARK_SCALES, LIGHT, LIGHT_SCALES
 
 # Readable sources without comments: a chapter carries one or two such figures, and
 # still a notebook stays within its 700 kB.
-MOST_CODE = 22_000
+MOST_CODE = 24_500
 HOSTILE = "</script><!-- \u2028 <img src=x onerror=alert(1)> $x^2$ & \"'"
 WORDS = ["I", "love", "cats"]
 PATCH_WEIGHTS = torch.tensor([[0.4, 0.1, 0.3, 0.15, 0.05], *[[0.2] * 5] * 4])
 IMAGE = torch.linspace(0, 1, 16).reshape(4, 4)  # 2 × 2 patches of 2 × 2 pixels
 WEIGHTS = torch.tensor([[0.5, 0.25, 0.25], [0.0, 1.0, 0.0], [0.0004, 0.1996, 0.8]])
 CORNERS = [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
-FRAGMENTS = ["base.js", "colors.js", "heads.js"]
+FRAGMENTS = ["base.js", "colors.js", "heads.js", "induction_model.js"]
 FIGURES = [
     "architecture.js",
     "attention.js",
     "generation.js",
+    "induction.js",
     "kernel_regression.js",
     "learning.js",
     "patches.js",
@@ -72,6 +74,10 @@ def kernel_regression(**options):
     return show_kernel_regression([0.0, 1, 2, 3], [0.0, 1, 0, 2], **options)
 
 
+def induction(**options):
+    return show_induction(**options)
+
+
 def learning(**options):
     return show_learning(torch.eye(3), CORNERS, **options)
 
@@ -92,7 +98,8 @@ def positions(**options):
     return show_positions(**options)
 
 
-SHOWN = [architecture, attention, generation, kernel_regression, learning]
+SHOWN = [architecture, attention, generation, induction]
+SHOWN += [kernel_regression, learning]
 SHOWN += [patches, positions, sampling, softmax]
 every_figure = pytest.mark.parametrize(
     "show", [functools.cache(show) for show in SHOWN], ids=lambda show: show.__name__

@@ -26,8 +26,8 @@ from tutorial_lib.tools.notebooks import (
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = chapters(ROOT)
 FIGURE_CALL = re.compile(
-    r"\bshow_(architecture|attention|kernel_regression|learning|patch_attention|positions"
-    r"|sampling|softmax)\("
+    r"\bshow_(architecture|attention|induction|kernel_regression|learning|patch_attention"
+    r"|positions|sampling|softmax)\("
 )
 UNSTABLE = re.compile(
     r"0x[0-9a-f]{6,}|/tmp/|\d\s?(ns|µs|ms|seconds)\b|\d\d:\d\d:\d\d|it/s\b"

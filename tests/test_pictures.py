@@ -10,6 +10,7 @@ from matplotlib.colors import to_hex, to_rgb, to_rgba
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
 
 from tutorial_lib.plotting import (
+    show_asking,
     show_heads,
     show_kernel,
     show_levels,
@@ -59,6 +60,11 @@ def heads(words=("dog", "gave", "a", "bone")):
     return show_heads(looks, words, query=1)
 
 
+def asking():
+    changes = {"exchange": (2, "ran", "no"), "cover": (0, "▢", "yes")}
+    return show_asking(SENTENCE, changes, "yes")
+
+
 PICTURES = {
     "lookup": lookup,
     "crowded lookup": lambda: lookup(keys=["Mississippi", "b"], values=["2850", "y"]),
@@ -70,6 +76,7 @@ PICTURES = {
     "heads": lambda: heads(),
     "unrolled": lambda: show_unrolled(SENTENCE[:4], ["il", "dormait"]),
     "writing": lambda: writing(),
+    "asking": lambda: asking(),
 }
 
 
@@ -257,11 +264,20 @@ def test_an_unrolled_decoder_reads_what_it_wrote_one_place_later():
     assert [line[2] for line in read] == pytest.approx(states, abs=0.2)
 
 
+def test_a_changed_text_has_another_word_in_one_place():
+    found = texts(asking())
+    assert len(found["ran"]) == 1 and len(found["animal"]) == 3
+    assert found["ran"][0][0] == found["slept"][0][0] == found["slept"][1][0]
+    assert len(found["yes"]) == 2 and len(found["no"]) == 1
+    assert {"as it is", "exchange", "cover"} <= found.keys()
+
+
 @pytest.mark.parametrize(
     ("show", "message"),
     [
         (lambda: lookup(keys=["a"]), "2 weights for 1 keys"),
         (lambda: show_writing(["a"], ["b"], [0.5, 0.5]), "2 weights for 1 words"),
+        (lambda: show_asking(["a"], {"x": (1, "b", "c")}, "d"), "no such place"),
         (lambda: lookup(values="xyz"), "2 weights for 3 values"),
         (lambda: show_self_attention(WEIGHTS, SENTENCE[1:], query=0), "for 5 tokens"),
         (lambda: show_self_attention(WEIGHTS, SENTENCE, query=6), "no token 6"),
@@ -387,7 +403,7 @@ def test_the_plane_is_dark_on_dark_paper_and_wants_a_label_for_each_key():
     with on_dark(fig):
         assert to_hex(dots.get_facecolor()[0]) == DARK["key"]
         assert to_hex(lines.get_edgecolor()[0]) == DARK["line"]
-    with pytest.raises(ValueError, match="3 weights for 2 labels"):
+    with pytest.raises(ValueError, match="2 labels for 3 keys"):
         levels("AB")
 
 

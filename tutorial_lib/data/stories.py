@@ -75,30 +75,50 @@ def _distinct(rng, count, clauses, seen):
     return pairs
 
 
-def make_story(rng, clauses):
-    """Draw so many ``clauses`` that make sense together, as a list of Clause."""
+def make_story(rng, clauses, *, it=False):
+    """Draw so many ``clauses`` that make sense together, as a list of Clause.
+
+    With ``it`` every clause but the last speaks of one thing that *it* may mean, and
+    every clause but the first takes it up by that word.
+    """
     story, tries = [], 0
     while len(story) < clauses:
         tries += 1
         if tries % TRIES == 0:
             story = []  # for nothing may be left that follows
-        clause = _draft(rng, story)
-        if clause and _makes_sense(clause, story) and _follows(clause, story):
+        clause = _draft(rng, story, it=it)
+        if not (clause and _makes_sense(clause, story) and _follows(clause, story)):
+            continue
+        last = len(story) + 1 == clauses
+        if not it or _links(clause, is_first=not story, is_last=last):
             story.append(clause)
     return story
 
 
-def _draft(rng, story):
+def _links(clause, *, is_first, is_last):
+    """Tell whether a clause says "it", and has one thing that the next may call so."""
+    phrases = [part for part in (clause.subject, clause.complement) if part]
+    said = sum(phrase.source == ("it",) for phrase in phrases)
+    meant = sum(is_thing(who) for who in clause.referents)
+    return said == (not is_first) and (is_last or meant == 1)
+
+
+def is_thing(who):
+    """Tell whether *it* may mean somebody or something."""
+    return pronoun(who).source == ("it",)
+
+
+def _draft(rng, story, *, it=False):
     """Draw a clause that might continue ``story``; None if nobody is left for it."""
     conjunction = _draw(rng, _CONJUNCTIONS) if story else None
     verb, negation = _draw(rng, _VERBS), _draw(rng, _NEGATIONS)
     subjects, objects = _roles(verb, negation)
-    subject = _participant(rng, story, subjects)
+    subject = _participant(rng, story, subjects, it=it)
     complement = None
     if subject and verb == "are":
         complement = _predicate(rng, subject.referent)
     elif subject and objects:
-        complement = _participant(rng, story, objects, beside=subject)
+        complement = _participant(rng, story, objects, subject, it=it)
     if subject is None or (complement is None and (objects or verb == "are")):
         return None
     return Clause(conjunction, subject, negation, verb, complement)
@@ -122,13 +142,17 @@ def _predicate(rng, who):
     return predicate(rng.choice(NOUNS[who.noun or "man"].adjectives), who)
 
 
-def _participant(rng, story, allowed, beside=None):
+def _participant(rng, story, allowed, beside=None, *, it=False):
     """Draw a subject, or an object ``beside`` it, by pronoun or by noun, as a Phrase.
 
     Returns None if ``story`` has used up all that is ``allowed``.
     """
-    known = _possible(_nameable(rng, story), allowed, beside)
-    if known and rng.random() < _PRONOUN:
+    if it and story:
+        known = [who for who in story[-1].referents if is_thing(who)]
+    else:
+        known = _nameable(rng, story)
+    known = _possible(known, allowed, beside)
+    if known and rng.random() < (1 if it and story else _PRONOUN):
         return pronoun(rng.choice(known), as_object=beside is not None)
     taken = {who.noun for clause in story for who in clause.referents}
     taken |= {beside.referent.noun} if beside else set()

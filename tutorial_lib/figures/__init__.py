@@ -6,6 +6,7 @@ This package knows no model: tensors and labels go in, a figure comes out.
 from .architecture import show_architecture
 from .attention import show_attention
 from .generation import show_generation
+from .induction import show_induction
 from .kernel_regression import show_kernel_regression
 from .learning import show_learning
 from .patches import show_patch_attention
@@ -17,6 +18,7 @@ __all__ = [
     "show_architecture",
     "show_attention",
     "show_generation",
+    "show_induction",
     "show_kernel_regression",
     "show_learning",
     "show_patch_attention",

@@ -12,14 +12,15 @@ from tutorial_lib.plotting.charts import (
     show_bars,
     show_curves,
     show_images,
+    show_levels,
     show_losses,
     show_paths,
 )
 from tutorial_lib.plotting.heatmaps import show_heatmaps
 from tutorial_lib.plotting.ideas import (
+    show_asking,
     show_heads,
     show_kernel,
-    show_levels,
     show_lookup,
     show_masks,
     show_scaled_dot_product,
@@ -29,6 +30,7 @@ from tutorial_lib.plotting.ideas import (
 )
 
 __all__ = [
+    "show_asking",
     "show_bars",
     "show_curves",
     "show_heads",

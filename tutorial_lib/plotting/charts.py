@@ -1,8 +1,11 @@
-"""Charts: curves, losses, bars and images."""
+"""Charts: curves, losses, bars, scores in the plane, and images."""
 
 import math
 from itertools import accumulate, cycle
 
+import torch
+
+from tutorial_lib.plotting.colors import LIGHT
 from tutorial_lib.plotting.panels import (
     BLUE,
     CYCLE,
@@ -17,6 +20,9 @@ from tutorial_lib.plotting.panels import (
 
 FEW = 16  # so many points of a curve are marked
 NEAT = [1, 2, 2.5, 5, 10]  # steps between numbers, and ten times these
+LEVELS = range(-8, 9)  # scores that get a line
+ARROW = {"arrowprops": {"arrowstyle": "-|>", "color": LIGHT["query"], "lw": 2}}
+BESIDE = {"xytext": (6, 6), "textcoords": "offset points", "weight": "bold"}
 NUMBER = 0.3  # inches that a bar's number needs
 
 
@@ -192,6 +198,37 @@ def _draw_levels(ax, levels, bars, color):
     levels = array(levels) + [0.0] * bars
     ends = [[i - 0.42 for i in range(bars)], [i + 0.42 for i in range(bars)]]
     return ax.hlines(levels, *ends, color=color, lw=1.8, ls=(0, (2, 1)))
+
+
+def show_levels(scores, query, keys, labels):
+    """Draw which score a key would get in each place of the plane, and the weights.
+
+    ``scores`` maps a title to a function of queries (1, 2) and points (point, 2) that
+    returns scores (1, point): one panel each, with a line for every whole score. The
+    ``query`` (1, 2) is an arrow; the ``keys`` (key, 2) are dots with their labels and
+    weights. Raises ValueError if there are not as many labels as keys.
+    """
+    if len(labels) != len(keys):
+        counts = f"{len(labels)} labels for {len(keys)} keys"
+        raise ValueError(f"{counts}: each needs its own")
+    ends = torch.cat([query, keys])
+    (low, bottom), (high, top) = ends.amin(dim=0) - 1, ends.amax(dim=0) + 1
+    across, up = torch.linspace(low, high, 121), torch.linspace(bottom, top, 121)
+    points = torch.cartesian_prod(across, up)
+    size = (WIDTH, len(scores) * (WIDTH * float((top - bottom) / (high - low)) + 0.4))
+    with open_panels(len(scores), 1, size=size) as (fig, axes):
+        for ax, (title, score) in zip(axes, scores.items(), strict=True):
+            levels = array(score(query, points)).reshape(121, 121).T
+            lines = ax.contour(array(across), array(up), levels, LEVELS)
+            lines.set(array=None, edgecolor=LIGHT["line"], linewidth=0.8)
+            ax.annotate("", *array(torch.stack([query[0], 0 * query[0]])), **ARROW)
+            ax.scatter(*array(keys.T), color=LIGHT["key"], zorder=3)
+            weights = score(query, keys).softmax(dim=-1)[0]
+            for place, label, weight in zip(keys, labels, weights, strict=True):
+                ax.annotate(f"{label} {weight:.2f}", array(place), **BESIDE)
+            ax.set(title=title, aspect="equal", xticks=[], yticks=[])
+            ax.spines[:].set_visible(False)
+    return fig
 
 
 def show_images(images, *, titles=None, columns=None):

@@ -7,8 +7,7 @@ import itertools
 
 import torch
 
-from tutorial_lib.plotting.colors import LIGHT
-from tutorial_lib.plotting.panels import WIDTH, array, open_panels
+from tutorial_lib.plotting.panels import WIDTH, array
 from tutorial_lib.plotting.pictures import Box, Picture
 from tutorial_lib.shapes import check_shapes
 
@@ -16,9 +15,6 @@ LEFT = 0.78  # inches for the names of rows
 SIDES = {"left": LEFT, "right": WIDTH}
 MIDDLE = (LEFT + WIDTH) / 2
 NEAR = 0.12  # inches between matrices that are multiplied
-LEVELS = range(-8, 9)  # scores that get a line
-ARROW = {"arrowprops": {"arrowstyle": "-|>", "color": LIGHT["query"], "lw": 2}}
-BESIDE = {"xytext": (6, 6), "textcoords": "offset points", "weight": "bold"}
 
 
 def show_lookup(weights, *, query, keys, values, output):
@@ -149,35 +145,6 @@ def _matrix(picture, corner, name, matrix, color, *, is_above=False, **style):
 
 def _beside(place, inches=NEAR):
     return place.right[0] + inches, place.top[1]
-
-
-def show_levels(scores, query, keys, labels):
-    """Draw which score a key would get in each place of the plane, and the weights.
-
-    ``scores`` maps a title to a function of queries (1, 2) and points (point, 2) that
-    returns scores (1, point): one panel each, with a line for every whole score. The
-    ``query`` (1, 2) is an arrow; the ``keys`` (key, 2) are dots with their labels and
-    weights. Raises ValueError if there are not as many labels as keys.
-    """
-    _check_counts(keys, labels=labels)
-    ends = torch.cat([query, keys])
-    (low, bottom), (high, top) = ends.amin(dim=0) - 1, ends.amax(dim=0) + 1
-    across, up = torch.linspace(low, high, 121), torch.linspace(bottom, top, 121)
-    points = torch.cartesian_prod(across, up)
-    size = (WIDTH, len(scores) * (WIDTH * float((top - bottom) / (high - low)) + 0.4))
-    with open_panels(len(scores), 1, size=size) as (fig, axes):
-        for ax, (title, score) in zip(axes, scores.items(), strict=True):
-            levels = array(score(query, points)).reshape(121, 121).T
-            lines = ax.contour(array(across), array(up), levels, LEVELS)
-            lines.set(array=None, edgecolor=LIGHT["line"], linewidth=0.8)
-            ax.annotate("", *array(torch.stack([query[0], 0 * query[0]])), **ARROW)
-            ax.scatter(*array(keys.T), color=LIGHT["key"], zorder=3)
-            weights = score(query, keys).softmax(dim=-1)[0]
-            for place, label, weight in zip(keys, labels, weights, strict=True):
-                ax.annotate(f"{label} {weight:.2f}", array(place), **BESIDE)
-            ax.set(title=title, aspect="equal", xticks=[], yticks=[])
-            ax.spines[:].set_visible(False)
-    return fig
 
 
 def show_masks(masks, words, *, query):
@@ -343,4 +310,28 @@ def show_writing(text, words, probabilities):
     for y, name in rows.items():
         _name(picture, y, name, "quiet")
     picture.text(MIDDLE, 3.2, "draw one, append it, and read again", color="quiet")
+    return picture.figure
+
+
+def show_asking(words, changes, answer):
+    """Draw how an answer is explained: change one thing of the text, and ask again.
+
+    ``words`` are those of a text, to which a model gives ``answer``; ``changes`` maps
+    what is done to a triple: the place of a word, what stands there instead, and the
+    answer then. Raises ValueError for a place that is none of the text's.
+    """
+    if any(place not in range(len(words)) for place, _, _ in changes.values()):
+        raise ValueError(f"a text of {len(words)} words has no such place")
+    picture = Picture(WIDTH, 1.0 + 1.0 * len(changes))
+    sides, y = {"left": 0.1, "right": WIDTH - 0.9}, 0.6
+    asked = {"as it is": (None, "", answer), **changes}
+    for name, (place, instead, then) in asked.items():
+        text = [instead if i == place else word for i, word in enumerate(words)]
+        colors = ["key" if i == place else "line" for i in range(len(words))]
+        row = picture.row(text, y, colors, **sides)
+        color = "value" if then == answer else "key"
+        said = picture.box(WIDTH - 0.4, y, then, color)
+        picture.arrow(row[-1].right, said.left, "quiet", straight=True)
+        picture.text(0.1, y - 0.36, name, color="quiet", align="left")
+        y += 1.0
     return picture.figure

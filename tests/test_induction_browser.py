@@ -1,0 +1,238 @@
+"""The model that learns in the page: its numbers, and what a reader sees of it."""
+
+import functools
+import re
+
+import pytest
+import torch
+import torch.nn.functional as F
+from figures_in_browser import induction, press, said
+
+from tutorial_lib.figures.figure import shipped
+from tutorial_lib.figures.induction import SIZES, stored_run
+
+EXACT = {"atol": 1e-5, "rtol": 0}
+# Each returns what the figure's own code computes.
+ONE_BATCH = """
+const model = inductionModel(sizes);
+const texts = Array.from({ length: sizes.batch }, model.draw);
+const [start, loss] = [[...model.weights], model.learn(texts)];
+model.read(texts[0].text);
+return { start, loss, texts, slopes: [...model.slopes], shares: [...model.shares],
+  maps: model.maps.map((map) => [...map]) };
+"""
+STEPS = """
+const model = inductionModel(sizes);
+const rows = [[...model.weights]];
+for (let i = 0; i < 3; i += 1) {
+  rows.push([model.step()], [...model.slopes], [...model.weights]);
+}
+return rows;
+"""
+LEARN = """
+const [model, judge] = [inductionModel(sizes), inductionModel(sizes)];
+const texts = Array.from({ length: 48 }, judge.draw);
+for (let i = 0; i < sizes.steps; i += 1) model.step();
+const off = [[], [true, false], [false, true]];
+const scores = off.map((heads) => model.judge(texts, heads));
+const { text } = texts.find((one) => one.period === sizes.shortest + 2) || texts[0];
+model.read(text);
+return { scores, text, maps: model.maps.map((map) => [...map]) };
+"""
+
+
+def by_javascript(page, program, **changes):
+    """Run the figure's model in the browser, with some sizes changed."""
+    code = shipped("induction_model.js") + program
+    sizes = SIZES | changes
+    return page.evaluate("([c, s]) => Function('sizes', c)(s)", [code, sizes])
+
+
+@functools.cache
+def shapes():
+    """Return the parameters' names with their shapes, in their order."""
+    vocab, d_model, tokens = (SIZES[x] for x in ("vocab", "d_model", "tokens"))
+    square = {f"{name}{layer}": (d_model,) * 2 for layer in (0, 1) for name in "QKVO"}
+    ends = {"words": (vocab, d_model), "places": (tokens, d_model)}
+    return ends | square | {"answers": (d_model, vocab)}
+
+
+def by_torch(numbers, texts):
+    """Return the loss, the probabilities of all next words, and the two maps."""
+    sizes = [a * b for a, b in shapes().values()]
+    parts = numbers.split(sizes)
+    W = {n: x.view(s) for (n, s), x in zip(shapes().items(), parts, strict=True)}
+    rows = torch.tensor([text["text"] for text in texts])
+    read, answers = rows[:, :-1], rows[:, 1:]
+    x, maps = W["words"][read] + W["places"], []
+    hidden = torch.ones(read.shape[1], read.shape[1]).triu(1).bool()
+    for layer in "01":
+        Q, K, V = (x @ W[name + layer] for name in "QKV")
+        scores = (Q @ K.mT / Q.shape[-1] ** 0.5).masked_fill(hidden, -torch.inf)
+        maps.append(scores.softmax(dim=-1))
+        x = x + maps[-1] @ V @ W[f"O{layer}"]
+    logits = x @ W["answers"]
+    periods = torch.tensor([text["period"] for text in texts])
+    known = torch.arange(read.shape[1]) >= periods[:, None]
+    loss = F.cross_entropy(logits[known], answers[known])
+    return loss, logits.softmax(dim=-1), maps
+
+
+def as_row(numbers):
+    return torch.tensor(numbers, dtype=torch.float64)
+
+
+def test_loss_maps_and_every_gradient_are_those_of_torch(shown):
+    found = by_javascript(shown(induction()), ONE_BATCH)
+    numbers = as_row(found["start"]).requires_grad_()
+    loss, shares, maps = by_torch(numbers, found["texts"])
+    loss.backward()
+    assert numbers.numel() == 5280
+    assert torch.allclose(as_row(found["loss"]), loss, **EXACT)
+    assert torch.allclose(as_row(found["shares"]), shares[0].flatten(), **EXACT)
+    for ours, theirs in zip(found["maps"], maps, strict=True):
+        assert torch.allclose(as_row(ours), theirs[0].flatten(), **EXACT)
+    slopes = as_row(found["slopes"])
+    assert torch.allclose(slopes, numbers.grad, **EXACT)
+    for name, part in zip(shapes(), slopes.split([*map(size, shapes())]), strict=True):
+        assert part.abs().max() > 1e-4, name  # none is right because it is 0
+
+
+def size(name):
+    rows, columns = shapes()[name]
+    return rows * columns
+
+
+def test_three_steps_are_those_of_adam(shown):
+    start, *rows = by_javascript(shown(induction()), STEPS)
+    weights = torch.nn.Parameter(as_row(start))
+    adam = torch.optim.Adam([weights], lr=1.0, betas=(0.9, 0.99))
+    for step in range(3):
+        _, slopes, after = rows[3 * step : 3 * step + 3]
+        adam.param_groups[0]["lr"] = 0.02 * (step + 1) / 20
+        weights.grad = as_row(slopes)
+        adam.step()
+        assert torch.allclose(weights, as_row(after), **EXACT)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_it_learns_from_every_start_and_both_layers_are_used(seed, shown):
+    found = by_javascript(shown(induction()), LEARN, seed=seed)
+    whole, *without = found["scores"]
+    assert whole["accuracy"] > 0.95 and whole["prefix"] > 0.9
+    assert max(score["accuracy"] for score in without) < 0.35
+
+
+def test_the_stored_run_is_the_one_that_the_page_computes(shown):
+    found, run = by_javascript(shown(induction()), LEARN), stored_run()
+    whole, *without = found["scores"]
+    assert whole["accuracy"] == pytest.approx(run["accuracy"][-1], abs=0.02)
+    assert whole["prefix"] == pytest.approx(run["prefix"][-1], abs=0.02)
+    accuracies = [score["accuracy"] for score in without]
+    assert accuracies == pytest.approx(run["without"], abs=0.05)
+    assert [chr(97 + word) for word in found["text"][:-1]] == list(run["text"])
+    maps = torch.tensor(run["maps"]).flatten(1)
+    assert torch.allclose(torch.tensor(found["maps"]), maps, atol=0.05)
+
+
+def test_texts_repeat_a_block_of_different_words(shown):
+    found = by_javascript(shown(induction()), ONE_BATCH, batch=200)
+    periods = {text["period"] for text in found["texts"]}
+    assert periods == {*range(5, 13)}
+    for text in found["texts"]:
+        words, period = text["text"], text["period"]
+        assert len({*words}) == period and words[period:] == words[:-period]
+
+
+# ---- what a reader sees
+
+
+def click(page, name):
+    page.get_by_role("button", name=name, exact=True).click()
+
+
+def wait_for(page, pattern):
+    page.locator(".readout", has_text=re.compile(pattern)).wait_for()
+    return said(page)
+
+
+def steps_of(page):
+    return int(re.search(r"After (\d+) steps", said(page))[1])
+
+
+def right(page):
+    return int(re.search(r"(\d+) % of the words", said(page))[1])
+
+
+def test_it_begins_untrained_and_says_so(shown):
+    page = shown(induction())
+    assert said(page).startswith("Not trained yet: ") and right(page) < 25
+
+
+def test_it_learns_while_the_reader_looks_and_ends(shown):
+    page = shown(induction())
+    click(page, "Train")
+    wait_for(page, r"^After \d+ steps")
+    wait_for(page, "^After 200 steps")
+    assert right(page) > 95
+    assert page.get_by_role("button", name="Train", exact=True).is_visible()
+    press(page, "Tab", "Tab", " ")  # the head of layer 0
+    assert "and without the head of layer 0" in said(page) and right(page) < 35
+    press(page, "Tab", " ", "Shift+Tab", " ")
+    assert "and without the head of layer 1 " in said(page) and right(page) < 35
+    press(page, "Tab", " ")
+    assert right(page) > 95
+
+
+def test_pausing_keeps_what_was_learned_and_it_goes_on(shown):
+    page = shown(induction())
+    click(page, "Train")
+    wait_for(page, r"^After \d+ steps")
+    click(page, "Pause")
+    page.wait_for_timeout(300)
+    paused = said(page)
+    page.wait_for_timeout(400)
+    assert said(page) == paused
+    click(page, "Train")
+    page.wait_for_function(
+        "([step]) => Number(document.querySelector('[data-figure]').shadowRoot"
+        ".querySelector('.readout').textContent.match(/After (\\d+)/)[1]) > step",
+        arg=[steps_of(page)],
+    )
+
+
+def test_out_of_sight_nothing_is_computed(shown):
+    page = shown(induction())
+    click(page, "Train")
+    wait_for(page, r"^After \d+ steps")
+    page.evaluate("document.body.style.paddingTop = '3000px'")
+    page.wait_for_timeout(500)
+    resting = steps_of(page)
+    page.wait_for_timeout(500)
+    assert steps_of(page) == resting < 200
+    page.evaluate("document.body.style.paddingTop = 0")
+    wait_for(page, "^After 200 steps")
+
+
+def test_every_run_is_the_same(shown):
+    page, found = shown(induction()), []
+    for _ in range(2):
+        click(page, "Start over")
+        before = said(page)
+        click(page, "Train")
+        wait_for(page, "^After 200 steps")
+        found.append((before, said(page)))
+    assert found[0] == found[1] and found[0][0].startswith("Not trained yet")
+
+
+def test_arrow_keys_and_clicks_choose_the_query(shown):
+    page = shown(induction())
+    page.locator("[role=application]").focus()
+    before = int(re.search(r"word (\d+)", said(page))[1])
+    press(page, "ArrowDown", "ArrowDown", "ArrowUp", "ArrowRight")
+    assert f"word {before + 2}," in said(page)
+    press(page, *["ArrowUp"] * 30)
+    assert "word 1," in said(page)
+    field = page.locator(".field svg").nth(1).bounding_box()
+    page.mouse.click(field["x"] + 40, field["y"] + field["height"] - 4)
+    assert f"word {SIZES['tokens']}," in said(page)

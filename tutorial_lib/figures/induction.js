@@ -1,0 +1,208 @@
+// A small model learns in the page: its loss, its two maps, and its heads to switch off.
+
+// What the worker runs: it only trains, and sends its weights after a few steps. All that
+// is shown is computed on the page, so that a head is off at once.
+function inductionWorker() {
+  const together = 4;
+  let model, running;
+  let done = 0;
+
+  function go() {
+    if (!running) return;
+    let loss = 0;
+    for (let i = 0; i < together; i += 1) loss += model.step() / together;
+    done += together;
+    self.postMessage({ done, loss, weights: model.weights });
+    setTimeout(go);
+  }
+
+  self.onmessage = ({ data }) => {
+    model = model || inductionModel(data.sizes);
+    const starts = data.running && !running;
+    running = data.running;
+    if (starts) setTimeout(go);
+  };
+}
+
+const letter = (word) => String.fromCharCode(97 + word);
+
+function induction(root, data, host) {
+  const { sizes } = data;
+  const { tokens, vocab, steps } = sizes;
+  const model = inductionModel(sizes);
+  const first = model.weights.slice();
+  const texts = count(48).map(model.draw);
+  const { text, period } = texts.find((one) => one.period === sizes.shortest + 2);
+  const names = text.map(letter);
+  const now = { off: [false, false], query: 2 * period - 1 };
+  let thread, visible, parts;
+
+  // ---- controls
+  const bar = add(root, "div", { class: "bar" });
+  const train = addButton(bar, "Train", () => run(!now.running));
+  addButton(bar, "Start over", restart);
+  const boxes = [0, 1].map((layer) =>
+    addCheckbox(bar, `head of layer ${layer}`, (on) => {
+      now.off[layer] = !on;
+      show();
+    }));
+  boxes.forEach((box) => (box.checked = true));
+  const chart = add(root, "div");
+  const stage = add(root, "div", { class: "stage", tabindex: 0, role: "application" });
+  stage.ariaLabel = "two maps: the arrow keys move the query";
+  const say = addReadout(root);
+
+  // ---- training
+  function restart() {
+    thread?.terminate();
+    thread = null;
+    model.weights.set(first);
+    Object.assign(now, { step: 0, running: false, history: [] });
+    now.history.push({ step: 0, loss: Math.log(vocab), ...model.judge(texts, []) });
+    run(false);
+    show();
+  }
+
+  function run(running) {
+    if (running && now.step >= steps) restart();
+    now.running = running;
+    train.textContent = running ? "Pause" : "Train";
+    if (running && !thread) open();
+    thread?.postMessage({ sizes, running: running && visible });
+  }
+
+  // The text of the function that is used here runs there.
+  function open() {
+    const source = `${inductionModel}\n${inductionWorker}\ninductionWorker();`;
+    const address = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
+    thread = new Worker(address);
+    URL.revokeObjectURL(address);
+    thread.onmessage = (event) => learned(event.data);
+    thread.onerror = () => say("This page lets nothing be computed beside it.");
+  }
+
+  function learned({ done, loss, weights }) {
+    if (!now.running || done > steps) return;
+    model.weights.set(weights);
+    now.step = done;
+    now.history.push({ step: done, loss, ...model.judge(texts, []) });
+    if (done === steps) run(false);
+    show();
+  }
+
+  // Out of sight nothing is computed.
+  new IntersectionObserver(([{ isIntersecting }]) => {
+    visible = isIntersecting;
+    run(now.running);
+  }).observe(host);
+
+  // ---- what is shown
+  const rows = [
+    ["loss", "loss", Math.log(vocab) * 1.1],
+    ["prefix score", "prefix", 1],
+    ["accuracy", "accuracy", 1],
+  ];
+
+  function drawHistory(width) {
+    chart.replaceChildren();
+    const [wide, high] = [Math.floor(width / 3) - 12, 60];
+    const svg = add(chart, "svg", { width, height: high + 38 });
+    rows.forEach(([name, key, most], i) => {
+      const left = i * (wide + 18);
+      const at = ({ step, [key]: value }) =>
+        `${left + (wide * step) / steps},${20 + high * (1 - value / most)}`;
+      const last = now.history.at(-1)[key];
+      add(svg, "path", { class: "axis", d: `M${left},${20 + high}h${wide}` });
+      add(svg, "path", { d: `M${now.history.map(at).join("L")}` });
+      addText(svg, left, 12, name, "name small");
+      addText(svg, left + wide, 12, last.toFixed(2), "small end");
+    });
+    addText(svg, 0, high + 34, "step 0", "small");
+    addText(svg, wide, high + 34, steps, "small end");
+  }
+
+  function draw() {
+    const width = Math.min(host.clientWidth, 760);
+    const side = width < 560 ? Math.min(width, 380) : (width - 24) / 2;
+    const cell = (side - 20) / tokens;
+    stage.replaceChildren();
+    parts = [0, 1].map((layer) => {
+      const map = add(stage, "div", { class: "map" });
+      add(map, "span", { class: "name" }, `layer ${layer}`);
+      const field = add(map, "div", { class: "field" });
+      const size = `left:20px;top:20px;width:${tokens * cell}px;height:${tokens * cell}px`;
+      const canvas = add(field, "canvas", { style: size });
+      const svg = add(field, "svg", { width: side, height: side });
+      names.slice(0, tokens).forEach((name, i) => {
+        const middle = 20 + (i + 0.5) * cell;
+        addText(svg, middle, 14, name, "middle tiny");
+        addText(svg, 10, middle + 4, name, "middle tiny");
+      });
+      const row = add(svg, "rect", { class: "row", x: 20, width: tokens * cell });
+      const wanted = add(svg, "g");
+      svg.onclick = (event) => choose(Math.floor((placeIn(svg, event)[1] - 20) / cell));
+      return { canvas, row, wanted, cell };
+    });
+    show();
+  }
+
+  function choose(query) {
+    now.query = clamp(query, 0, tokens - 1);
+    show();
+  }
+
+  stage.onkeydown = (event) => {
+    const move = ARROWS[event.key];
+    if (!move) return;
+    event.preventDefault();
+    choose(now.query + move[0] - move[1]);
+  };
+
+  // Where a head of each layer has to look, for the query to be answered by induction.
+  const sought = (layer, query) => count(query + 1).filter((key) =>
+    layer ? key && text[key - 1] === text[query] : key === query - 1);
+
+  // Every change ends here.
+  function show() {
+    if (!parts) return;
+    drawHistory(Math.min(host.clientWidth, 760));
+    now.score = model.judge(texts, now.off);
+    model.read(text, now.off);
+    const dark = host.hasAttribute("data-dark");
+    parts.forEach(({ canvas, row, wanted, cell }, layer) => {
+      paint(canvas, tokens, [...model.maps[layer]].map((weight) => colorOf(weight, dark)));
+      canvas.classList.toggle("off", now.off[layer]);
+      const y = 20 + now.query * cell;
+      set(row, { y, height: cell });
+      wanted.replaceChildren();
+      for (const key of sought(layer, now.query)) {
+        const place = { x: 20 + key * cell, y, width: cell, height: cell };
+        add(wanted, "rect", { class: "sought", ...place });
+      }
+    });
+    say(sentence());
+  }
+
+  function sentence() {
+    const { query, step, score, off } = now;
+    const chances = model.shares.subarray(query * vocab, (query + 1) * vocab);
+    const best = chances.indexOf(Math.max(...chances));
+    const missing = off.map((is, layer) => is && `layer ${layer}`).filter(Boolean);
+    const looks = [0, 1].map((layer) => {
+      const weights = sought(layer, query).map((key) =>
+        model.maps[layer][query * tokens + key]);
+      return sum(weights).toFixed(2);
+    });
+    return [
+      step ? `After ${step} steps` : "Not trained yet:",
+      missing.length ? `and without the head of ${missing.join(" and ")}` : "",
+      `${(100 * score.accuracy).toFixed(0)} % of the words that can be known are right.`,
+      `At ${quote(names[query])}, word ${query + 1}, layer 0 has ${looks[0]} on the word`,
+      `before, layer 1 ${looks[1]} on words that followed ${quote(names[query])} earlier;`,
+      `the model goes on with ${quote(letter(best))} (${chances[best].toFixed(2)}).`,
+    ].filter(Boolean).join(" ");
+  }
+
+  restart();
+  return draw;
+}

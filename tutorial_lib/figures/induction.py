@@ -1,0 +1,76 @@
+"""A small model that learns in the page to go on with what has been before.
+
+Its forward and backward pass are in induction_model.js, and a test holds them equal to
+torch's. Where no JavaScript runs, the same run is shown as it was stored, in
+induction_run.json; a test holds that equal to what the page computes.
+"""
+
+import functools
+import json
+
+import numpy as np
+
+from .figure import ACCENT, HERE, MARK, Figure
+
+# Of the model, of its texts, and of its training by Adam.
+SIZES = {"vocab": 20, "d_model": 22, "tokens": 24, "shortest": 5, "longest": 12}
+SIZES |= {"batch": 32, "rate": 0.02, "warmup": 20, "steps": 200, "seed": 0}
+CURVES = {"loss": ACCENT, "prefix": MARK, "accuracy": "0.3"}
+
+
+def show_induction(*, title=None):
+    """Show a model of two layers that learns induction while the reader looks on.
+
+    It begins the same for everybody. Without JavaScript the stored run is shown: loss,
+    prefix score and accuracy by step, and the two maps of one text at the end. Olsson
+    et al. (2022) found such heads, and describe the score.
+    """
+    run = stored_run()
+    return Figure(
+        "induction",
+        {"sizes": SIZES},
+        text=_sentence(run),
+        title=title,
+        draw=lambda: _draw(run),
+        shared=("colors.js", "induction_model.js"),
+    )
+
+
+@functools.cache
+def stored_run():
+    """Return the stored run: curves by "step", "maps" of a "text", and "without".
+
+    The last are the accuracies without the head of layer 0, and without that of 1.
+    """
+    return json.loads((HERE / "induction_run.json").read_text(encoding="utf-8"))
+
+
+def _sentence(run):
+    last = {name: run[name][-1] for name in ("step", *CURVES)}
+    first, second = run["without"]
+    return (
+        "A model of two attention layers that learns to go on with what has been "
+        f"before. In {last['step']} steps its loss falls from {run['loss'][0]:.2f} to "
+        f"{last['loss']:.2f}, its prefix score rises from {run['prefix'][0]:.2f} to "
+        f"{last['prefix']:.2f}, and {last['accuracy']:.2f} of the words that can be "
+        f"known are right; without the head of layer 0 {first:.2f}, without that of "
+        f"layer 1 {second:.2f}."
+    )
+
+
+def _draw(run):
+    from matplotlib.figure import Figure as Canvas
+
+    fig = Canvas(figsize=(6.4, 5.2), layout="constrained")
+    above, below = fig.subfigures(2, height_ratios=[1, 2])
+    for ax, (name, color) in zip(above.subplots(1, 3), CURVES.items(), strict=True):
+        ax.plot(run["step"], run[name], color=color, lw=2)
+        ax.set(title=name, ylim=(0, 1.1 * max(1, *run[name])), xlabel="step")
+        ax.spines[["top", "right"]].set_visible(False)
+    for layer, ax in enumerate(below.subplots(1, 2)):
+        ax.imshow(run["maps"][layer], cmap="Blues", vmin=0, vmax=1)
+        places = np.arange(len(run["text"]))
+        ax.set_xticks(places, run["text"], fontsize=7)
+        ax.set_yticks(places, run["text"], fontsize=7)
+        ax.set(title=f"layer {layer}", xlabel="key", ylabel="query")
+    return fig

@@ -1,0 +1,102 @@
+"""Reading: what a model's answer depends on, asked in five ways.
+
+Rollout reads the recorded maps alone. Gradient times input, occlusion and exchange ask
+the model for its answer again, and `without_head` takes a head away: they need no maps.
+An answer is a function of a batch of inputs (batch, token, ...) that returns one number
+for each text, such as the logit of one word less that of another.
+
+This module knows no model and draws nothing.
+"""
+
+from contextlib import contextmanager
+
+import torch
+
+
+def rollout(maps):
+    """Follow the weights through all layers, as if attention were all there is.
+
+    ``maps`` are the layers' weights (batch, head, token, token), the first layer first.
+    In each layer, half of a token is what it reads, on average over the heads, and half
+    stays what it was. Returns (batch, token, token): how much of each query comes from
+    each input. Raises ValueError for maps that are not square or not equally large.
+    Abnar and Zuidema (2020), section 4.
+    """
+    maps = list(maps)
+    shapes = {tuple(weights.shape[-2:]) for weights in maps}
+    if len(shapes) != 1 or any(query != key for query, key in shapes):
+        raise ValueError(
+            "rollout needs maps of self-attention, all (batch, head, token, token), "
+            f"got {[tuple(weights.shape) for weights in maps]}"
+        )
+    total = torch.eye(maps[0].shape[-1], dtype=maps[0].dtype, device=maps[0].device)
+    for weights in maps:
+        read = weights.mean(dim=1)  # (batch, token, token)
+        total = (read @ total + total) / 2
+    return total
+
+
+def gradient_times_input(answer, inputs, layer):
+    """Multiply the vectors that ``layer`` makes of tokens by the answer's gradient.
+
+    ``layer`` is the module whose output (batch, token, d_model) stands for the tokens,
+    mostly an embedding, and ``answer(inputs)`` runs the model once. Returns the sum
+    over d_model, (batch, token): to first order, how much less the answer would be if
+    the vector were 0. Raises ValueError if the layer did not run exactly once.
+    Simonyan et al. (2014), section 3, times the input.
+    """
+    kept = []
+    handle = layer.register_forward_hook(lambda *run: kept.append(run[2]))
+    try:
+        with torch.enable_grad():
+            total = answer(inputs).sum()
+    finally:
+        handle.remove()
+    if len(kept) != 1:
+        raise ValueError(f"the layer ran {len(kept)} times, and once is needed")
+    (gradient,) = torch.autograd.grad(total, kept)
+    return (gradient * kept[0]).sum(dim=-1).detach()
+
+
+@torch.no_grad()
+def exchange(answer, inputs, others):
+    """Replace one token after the other by that of ``others``, and ask again.
+
+    ``others`` broadcasts to ``inputs`` (batch, token, ...). Returns (batch, token): how
+    much the answer falls when this one token is replaced.
+    """
+    others = others.expand_as(inputs)
+    before, falls = answer(inputs), []
+    for token in range(inputs.shape[1]):
+        changed = inputs.clone()
+        changed[:, token] = others[:, token]
+        falls.append(before - answer(changed))
+    return torch.stack(falls, dim=1)
+
+
+def occlusion(answer, inputs, blank):
+    """Cover one token after the other with ``blank``, a number or a token's numbers.
+
+    Returns (batch, token): how much the answer falls when this token is covered.
+    Zeiler and Fergus (2014), section 4.2.
+    """
+    return exchange(answer, inputs, torch.as_tensor(blank, dtype=inputs.dtype))
+
+
+@contextmanager
+def without_head(projection, head, heads):
+    """Run a model without a head within a ``with`` block: nothing of it is written.
+
+    ``projection`` is the linear layer behind the ``heads`` side by side: ``W_O`` here,
+    ``out_proj`` in torch. Raises ValueError for a head that is not there.
+    """
+    width = projection.weight.shape[1] // heads
+    if head not in range(heads):
+        raise ValueError(f"head {head} does not exist: choose 0 to {heads - 1}")
+    own = slice(head * width, (head + 1) * width)
+    kept = projection.weight.detach()[:, own].clone()
+    try:
+        projection.weight.data[:, own] = 0
+        yield
+    finally:
+        projection.weight.data[:, own] = kept
