@@ -24,7 +24,7 @@ function inductionWorker() {
   };
 }
 
-const letter = (word) => String.fromCharCode(97 + word);
+const toLetter = (word) => String.fromCharCode(97 + word);
 
 function induction(root, data, host) {
   const { sizes } = data;
@@ -33,7 +33,7 @@ function induction(root, data, host) {
   const first = model.weights.slice();
   const texts = count(48).map(model.draw);
   const { text, period } = texts.find((one) => one.period === sizes.shortest + 2);
-  const names = text.map(letter);
+  const names = text.map(toLetter);
   const now = { off: [false, false], query: 2 * period - 1 };
   let thread, visible, parts;
 
@@ -199,7 +199,7 @@ function induction(root, data, host) {
       `${(100 * score.accuracy).toFixed(0)} % of the words that can be known are right.`,
       `At ${quote(names[query])}, word ${query + 1}, layer 0 has ${looks[0]} on the word`,
       `before, layer 1 ${looks[1]} on words that followed ${quote(names[query])} earlier;`,
-      `the model goes on with ${quote(letter(best))} (${chances[best].toFixed(2)}).`,
+      `the model goes on with ${quote(toLetter(best))} (${chances[best].toFixed(2)}).`,
     ].filter(Boolean).join(" ");
   }
 
