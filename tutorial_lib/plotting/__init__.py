@@ -19,11 +19,13 @@ from tutorial_lib.plotting.heatmaps import show_heatmaps
 from tutorial_lib.plotting.ideas import (
     show_levels,
     show_lookup,
+    show_question,
     show_scaled_dot_product,
     show_self_attention,
     show_unrolled,
     show_writing,
 )
+from tutorial_lib.plotting.looks import show_looks
 
 __all__ = [
     "show_bars",
@@ -31,9 +33,11 @@ __all__ = [
     "show_heatmaps",
     "show_images",
     "show_levels",
+    "show_looks",
     "show_lookup",
     "show_losses",
     "show_paths",
+    "show_question",
     "show_scaled_dot_product",
     "show_self_attention",
     "show_unrolled",

@@ -251,3 +251,27 @@ def show_writing(text, words, probabilities):
         _name(picture, y, name, "quiet")
     picture.text(MIDDLE, 3.2, "draw one, append it, and read again", color="quiet")
     return picture.figure
+
+
+def show_question(image, weights, *, question, answer):
+    """Draw a question put to an image: it asks the patches, and reads the answer.
+
+    ``image`` is (3, height, width), as high as wide; it is cut into as many patches as
+    there are ``weights`` (patch,), a square number. ``question`` and ``answer`` are
+    texts. Raises ValueError for a number of patches that is no square.
+    """
+    rows = round(len(weights) ** 0.5)
+    if rows**2 != len(weights):
+        raise ValueError(f"{len(weights)} weights are no square of patches")
+    picture = Picture(WIDTH, 4.5)
+    asks = picture.box(MIDDLE, 0.3, question, "query")
+    answers = picture.box(MIDDLE, 4.2, answer, "value")
+    patches = picture.patches(Box(MIDDLE, 2.25, 2.6, 2.6), image, rows)
+    for patch, weight in zip(patches, array(weights), strict=True):
+        picture.arrow(asks.bottom, patch.top, "query", weight=weight)
+        picture.arrow(patch.bottom, answers.top, "value", weight=weight)
+    for y, name, color in ((0.3, "query", "query"), (4.2, "output", "value")):
+        _name(picture, y, name, color)
+    _name(picture, 2.15, "keys", "key")
+    _name(picture, 2.4, "values", "value")
+    return picture.figure
