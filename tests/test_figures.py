@@ -821,6 +821,27 @@ def test_weights_of_patches_travel_to_the_thousandth_with_the_mean_of_the_heads(
         assert data["shown"] == {"layer": 1, "head": 3}
 
 
+def test_questions_say_where_each_of_them_looks():
+    weights = torch.tensor([[0.1, 0.2, 0.7, 0.0], [0.0, 1.0, 0.0, 0.0]])
+    asked = show_patch_attention(weights, IMAGE, questions=["Who?", "Why?"])
+    assert asked.text == (
+        "Questions to an image of 2 × 2 patches of 2 × 2 pixels. Who? Looks most at "
+        "(1, 0), 0.700. Why? Looks most at (0, 1), 1.000."
+    )
+    assert asked.data["questions"] == ["Who?", "Why?"]
+    with pytest.raises(ValueError, match="1 questions need as many queries, got 2"):
+        show_patch_attention(weights, IMAGE, questions=["Who?"])
+
+
+@pytest.mark.parametrize("colored", [False, True])
+def test_an_image_that_is_asked_keeps_its_colors(colored):
+    image = torch.rand(3, 4, 4) if colored else IMAGE
+    asked = show_patch_attention(torch.eye(4)[:1], image, questions=["?"])
+    sent = torch.tensor([*base64.b64decode(asked.data["pixels"])]).reshape(4, 4, 3)
+    expected = image.permute(1, 2, 0) if colored else 1 - image[..., None]
+    assert (sent / 255 - expected).abs().max() < 0.003
+
+
 def test_layer_head_image_and_query_change_the_picture_of_the_patches():
     weights = torch.softmax(3 * torch.randn(2, 2, 5, 5), -1)
     figures = [

@@ -138,11 +138,11 @@ def test_no_line_of_code_is_wider_than_the_page(path):
     assert named(code_cells(path), is_wide) == []
 
 
-def test_there_is_a_heatmap_and_a_figure_to_move(path):
+def test_there_is_a_map_of_weights_and_a_figure_to_move(path):
     sources = [source_of(cell) for cell in code_cells(path)]
     if is_excursion(path):
         return
-    assert any("show_heatmaps(" in source for source in sources)
+    assert any(re.search(r"show_(heatmaps|looks)\(", source) for source in sources)
     assert any(FIGURE_CALL.search(source) for source in sources)
 
 

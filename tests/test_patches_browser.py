@@ -329,3 +329,46 @@ def test_images_of_any_form_fit_a_phone_and_a_page(size, shown):
         box = page.locator(".stage > canvas").bounding_box()
         assert box["width"] / box["height"] == pytest.approx(columns / rows, abs=0.01)
         assert box["width"] / columns >= 12
+
+
+def questions_to(image=None):
+    """Return a figure of two questions to 3 × 4 patches, and their weights."""
+    weights = torch.softmax(torch.randn(2, 12, generator=torch.manual_seed(5)), -1)
+    weights = (1000 * weights.double()).round() / 1000
+    image = torch.rand(3, 6, 8) if image is None else image
+    asked = ["What is here?", "Where is it?"]
+    return show_patch_attention(weights, image, questions=asked), weights
+
+
+def test_a_question_lights_what_it_looks_at_in_the_colors_of_the_image(shown):
+    image = torch.rand(3, 6, 8, generator=torch.manual_seed(6)).double()
+    figure, weights = questions_to(image)
+    for scheme in ("light", "dark"):
+        page = shown(figure, color_scheme=scheme)
+        for question, name in enumerate(["What is here?", "Where is it?"]):
+            page.get_by_role("button", name=name).click()
+            shares = weights[question].reshape(3, 4) / weights[question].max()
+            shares = shares.repeat_interleave(2, 0).repeat_interleave(2, 1)
+            expected = 1 - (0.15 + 0.85 * shares) * (1 - image)
+            found = canvas_of(page)[..., :3].permute(2, 0, 1)
+            assert (found - expected).abs().max() < 0.01
+
+
+def test_a_question_says_what_it_gives_to_the_patch_pointed_at(shown, barriers):
+    figure, weights = questions_to()
+    page = shown(figure, **PHONE)
+    page.get_by_role("button", name="Where is it?").click()
+    pressed = page.locator("[aria-pressed=true]").all_inner_texts()
+    assert pressed == ["Where is it?"]
+    page.mouse.click(*in_patches(page, (2, 1)))
+    largest = int(weights[1].argmax())
+    assert said(page).startswith(
+        f"Where is it? Patch (2, 1) gets {weights[1, 9]:.3f}, and the largest are "
+        f"({largest // 4}, {largest % 4}) {weights[1, largest]:.3f}, "
+    )
+    page.locator("[role=application]").focus()
+    press(page, "ArrowUp")
+    assert f"Patch (1, 1) gets {weights[1, 5]:.3f}" in said(page)
+    assert page.locator(".chip").count() == 0
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+    assert barriers(page) == []

@@ -16,6 +16,7 @@ from tutorial_lib.plotting import (
     show_levels,
     show_lookup,
     show_masks,
+    show_question,
     show_scaled_dot_product,
     show_self_attention,
     show_unrolled,
@@ -272,9 +273,27 @@ def test_a_changed_text_has_another_word_in_one_place():
     assert {"as it is", "exchange", "cover"} <= found.keys()
 
 
+def test_a_question_leads_to_every_patch_and_from_it_to_the_answer_by_weight():
+    weights = [0.1, 0.6, 0.2, 0.1]
+    image = torch.rand(3, 4, 4)
+    fig = show_question(image, weights, question="What color?", answer="red")
+    found = texts(fig)
+    [(x, _)], [(answer, _)] = found["What color?"], found["red"]
+    asked, read = arrows(fig, "query"), arrows(fig, "value")
+    assert [line[0] for line in asked] == pytest.approx([x] * 4)
+    assert [line[2] for line in read] == pytest.approx([answer] * 4)
+    assert [line[2] for line in asked] == pytest.approx([line[0] for line in read])
+    assert len({round(line[2], 3) for line in asked}) == 2  # columns of patches
+    assert len(fig.axes) == 5
+
+
 @pytest.mark.parametrize(
     ("show", "message"),
     [
+        (
+            lambda: show_question(torch.ones(3, 4, 4), [1, 0], question="", answer=""),
+            "2 weights are no square of patches",
+        ),
         (lambda: lookup(keys=["a"]), "2 weights for 1 keys"),
         (lambda: show_writing(["a"], ["b"], [0.5, 0.5]), "2 weights for 1 words"),
         (lambda: show_asking(["a"], {"x": (1, "b", "c")}, "d"), "no such place"),

@@ -17,6 +17,7 @@ from tutorial_lib.plotting import (
     show_curves,
     show_heatmaps,
     show_images,
+    show_looks,
     show_lookup,
     show_losses,
     show_paths,
@@ -342,6 +343,9 @@ WITH_ODD_LABELS = {
         ylabel=ODD[2],
     ),
     "images": lambda: show_images(torch.ones(3, 2, 2), titles=ODD),
+    "looks": lambda: show_looks(
+        torch.ones(3, 2, 2), [None] * 3, found=[None] * 3, titles=ODD
+    ),
     "lookup": lambda: show_lookup(
         torch.ones(3) / 3, query="$$", keys=ODD, values=ODD, output=ODD[2]
     ),
@@ -623,3 +627,34 @@ def test_few_colors_are_enough_for_a_drawing_and_the_paper_stays_exact():
         few = Image.open(io.BytesIO(in_few_colors(png.getvalue()))).convert("RGB")
         assert len(few.getcolors()) <= most
         assert few.getpixel((0, 0)) == paper
+
+
+# --- Looks
+
+
+@pytest.mark.parametrize("colored", [False, True])
+def test_an_image_is_as_it_is_where_the_largest_weight_lies_and_fades_elsewhere(
+    colored,
+):
+    image = torch.rand(3, 4, 6) if colored else torch.rand(4, 6)
+    weights = torch.tensor([[0.1, 0.4, 0.0], [0.2, 0.1, 0.2]])
+    fig = show_looks([image, image], [weights, None], titles=["a", "b"])
+    faded, alone = (torch.as_tensor(ax.images[0].get_array()) for ax in fig.axes)
+    colors = image.permute(1, 2, 0) if colored else 1 - image[..., None]
+    assert torch.allclose(alone.float(), colors.expand(4, 6, 3))
+    shares = (weights / 0.4).repeat_interleave(2, 0).repeat_interleave(2, 1)
+    expected = 1 - (0.15 + 0.85 * shares[..., None]) * (1 - colors)
+    assert torch.allclose(faded.float(), expected.expand(4, 6, 3), atol=1e-6)
+
+
+def test_what_is_to_be_found_is_framed_as_one_box():
+    found = torch.zeros(3, 3, dtype=torch.bool)
+    found[1:, 2] = True
+    fig = show_looks([torch.zeros(6, 6)], [None], found=[found])
+    [frame] = fig.axes[0].patches
+    assert frame.get_bbox().bounds == pytest.approx((3.5, 1.5, 2, 4))
+
+
+def test_looks_without_a_map_for_each_image_are_refused():
+    with pytest.raises(ValueError, match=r"2 images need as many weights, .* got 1"):
+        show_looks(torch.zeros(2, 2, 2), [None])

@@ -7,6 +7,13 @@ from tutorial_lib.data.corpora import Translation, load_translation
 from tutorial_lib.data.downloads import DataError
 from tutorial_lib.data.images import ImageBatches, ImageData, Images, load_images
 from tutorial_lib.data.scenes import make_scenes
+from tutorial_lib.data.sheets import (
+    COLORS,
+    Sheets,
+    color_sheets,
+    count_sheets,
+    decoy_sheets,
+)
 from tutorial_lib.data.text import (
     BOS,
     EOS,
@@ -23,6 +30,7 @@ from tutorial_lib.data.text import (
 
 __all__ = [
     "BOS",
+    "COLORS",
     "EOS",
     "PAD",
     "UNK",
@@ -33,8 +41,12 @@ __all__ = [
     "ImageData",
     "Images",
     "SentencePair",
+    "Sheets",
     "Translation",
     "Vocabulary",
+    "color_sheets",
+    "count_sheets",
+    "decoy_sheets",
     "detokenize",
     "load_images",
     "load_translation",

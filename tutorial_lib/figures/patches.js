@@ -1,26 +1,33 @@
-// Attention over the patches of an image: point at a patch and see where it looks.
+// Attention over the patches of an image: point at a patch and see where it looks. Or
+// put questions to the image, if there are some: point at a patch and see its weight.
 
 function patches(root, data, host) {
-  const { rows: tokens, classToken, patch } = data;
+  const { columns: tokens, classToken, patch, questions } = data;
   const [rows, columns] = data.grid;
   const offset = classToken ? 1 : 0;
   const cells = count(rows * columns);
-  // How strong each pixel is, from 0 to 255, and the patch it lies in.
-  const pixels = Array.from(atob(data.pixels), (letter, i) => {
+  // How strong red, green and blue are in each pixel, from 0 to 255, and the patch it
+  // lies in. Only an image that is asked has three numbers for them.
+  const bytes = Array.from(atob(data.pixels), (letter) => letter.charCodeAt(0));
+  const pixels = count(rows * columns * patch ** 2).map((i) => {
     const x = i % (columns * patch);
     const y = Math.floor(i / (columns * patch));
     const cell = Math.floor(y / patch) * columns + Math.floor(x / patch);
-    return [letter.charCodeAt(0), cell];
+    return [questions ? bytes.slice(3 * i, 3 * i + 3) : Array(3).fill(bytes[i]), cell];
   });
   // A place is a row and a column; the class token is column -1.
   const initial = [Math.floor(rows / 2), classToken ? -1 : Math.floor(columns / 2)];
-  const now = { ...data.shown, place: initial };
+  const now = { ...data.shown, place: initial, question: 0 };
   let kept = initial;
-  const query = () => {
+  const pointedAt = () => {
     const [row, column] = now.place;
     return column < 0 ? 0 : offset + row * columns + column;
   };
+  const query = () => questions ? now.question : pointedAt();
 
+  const asked = questions && add(root, "div", { class: "bar" });
+  const buttons = (questions ?? []).map((question, i) =>
+    addButton(asked, question, () => choose({ question: i })));
   const { bar, code, weight, show, choose } =
     openHeads(root, data, now, (canvas, head) => {
       const colors = shadesOf(head).map((shade) => colorOf(shade, dark));
@@ -38,6 +45,7 @@ function patches(root, data, host) {
   add(legend, "span", {}, `equal shares: ${(1 / tokens).toFixed(3)}`);
   const say = addReadout(root);
   add(root, "p", { class: "small" }, [
+    questions ? "Choose a question." : "",
     `Point at a patch${classToken ? " or at the class token" : ""}, click to keep it;`,
     "arrow keys move. Patches are (row, column), counted from 0.",
   ].join(" "));
@@ -93,22 +101,27 @@ function patches(root, data, host) {
   }
 
   // Ink is dark on a light page and light on a dark one; a photograph stays itself. The
-  // image is grey and pale, because color stands for weights.
-  function blend(level, shade) {
-    const light = data.ink && !dark ? 255 - level : level;
-    const pale = (light + (dark ? 0 : 255)) / 2;
-    const mixed = strongest.map((part) => pale + 0.85 * shade * (part - pale));
+  // image is grey and pale, because color stands for weights. An image that is asked
+  // keeps its colors, and fades where nobody looks.
+  function blend(colors, shade) {
+    const mixed = colors.map((level, i) => {
+      if (questions) return 255 - (0.15 + 0.85 * shade) * (255 - level);
+      const light = data.ink && !dark ? 255 - level : level;
+      const pale = (light + (dark ? 0 : 255)) / 2;
+      return pale + 0.85 * shade * (strongest[i] - pale);
+    });
     return [...mixed, 255];
   }
 
   function mark() {
     const [row, column] = now.place;
+    buttons.forEach((button, i) => (button.ariaPressed = i === now.question));
     const shades = shadesOf();
-    paint(canvas, columns * patch, pixels.map(([level, cell]) =>
-      blend(level, shades[cell])));
+    paint(canvas, columns * patch, pixels.map(([colors, cell]) =>
+      blend(colors, shades[cell])));
     // Weights over both ends of grey.
     paint(scale, 81, [0, 255].flatMap((level) =>
-      count(81).map((i) => blend(level, i / 80))));
+      count(81).map((i) => blend([level, level, level], i / 80))));
     most.textContent = limitOf().toFixed(3);
     numbers.forEach((number, cell) =>
       (number.textContent = now.numbers ? show(query(), offset + cell) : ""));
@@ -127,15 +140,23 @@ function patches(root, data, host) {
   // With a space that breaks no line.
   const nameOf = (place) => `(${place.join(",\u00a0")})`;
 
-  function sentence() {
-    const from = query();
-    const name = (cell) => offset + cell === from
+  function largestOf(from) {
+    const name = (cell) => !questions && offset + cell === from
       ? "itself"
       : nameOf([Math.floor(cell / columns), cell % columns]);
+    return nameLargest(cells.map((cell) =>
+      [code(from, offset + cell), `${name(cell)} ${show(from, offset + cell)}`]));
+  }
+
+  function sentence() {
+    const from = query();
+    if (questions) {
+      const pointed = `Patch ${nameOf(now.place)} gets ${show(from, pointedAt())}`;
+      return `${questions[from]} ${pointed}, and the largest are ${largestOf(from)}.`;
+    }
     const isClass = now.place[1] < 0;
     const subject = isClass ? "The class token" : `Patch ${nameOf(now.place)}`;
-    const largest = nameLargest(cells.map((cell) =>
-      [code(from, offset + cell), `${name(cell)} ${show(from, offset + cell)}`]));
+    const largest = largestOf(from);
     if (!classToken) return `${subject} looks most at ${largest}.`;
     const receiver = isClass ? "itself" : "the class token";
     const given = `${subject} gives ${receiver} ${show(from, 0)}.`;

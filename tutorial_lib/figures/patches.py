@@ -1,5 +1,7 @@
 """Attention over an image: point at a patch and see which patches it looks at.
 
+Or put questions to an image, and see which patches each of them looks at.
+
 This module knows no model: weights and an image go in.
 """
 
@@ -8,6 +10,7 @@ import math
 
 import numpy as np
 
+from tutorial_lib.plotting.looks import show_looks
 from tutorial_lib.plotting.scales import scale
 
 from .figure import MARK, Figure
@@ -15,6 +18,7 @@ from .inputs import (
     as_array,
     as_data,
     as_layers,
+    as_text,
     check_weights,
     choose,
     where,
@@ -28,7 +32,7 @@ CONTRAST, STRENGTH = 0.5, 0.85  # of image and weights, as in patches.js
 
 
 def show_patch_attention(
-    weights, image, *, layer=0, head=0, class_token=True, title=None
+    weights, image, *, layer=0, head=0, class_token=True, questions=(), title=None
 ):
     """Show which patches of an image each patch, or the class token, looks at.
 
@@ -39,28 +43,35 @@ def show_patch_attention(
     grey, since color stands for weights. The patches are squares; their size follows
     from the numbers of patches and pixels. ``layer`` and ``head`` (a number or "mean")
     are shown first. The color goes from 0 to the query's largest weight for a patch,
-    or to 1, as a reader chooses; equal weights would be 1 / 50 among 50 tokens. Raises
-    ValueError for scores, NaN, an image outside 0…1 or of another size, more than 256
-    patches, 65,536 pixels or 1 MB.
+    or to 1, as a reader chooses; equal weights would be 1 / 50 among 50 tokens.
+
+    With ``questions``, a text for each query, the weights are (…, question, patch) and
+    there is no class token. The image keeps its colors, and fades where nobody looks.
+    Raises ValueError for scores, NaN, an image outside 0…1 or of another size, more
+    than 256 patches, 65,536 pixels or 1 MB.
     """
     weights = as_layers(weights)
     check_weights(weights)
-    pixels, ink = as_pixels(image)
-    patch = _patch_size(weights.shape, pixels.shape, class_token)
+    questions = [as_text(question) for question in questions]
+    class_token = bool(class_token) and not questions
+    pixels, ink = _as_colors(image) if questions else as_pixels(image)
+    _check_queries(weights.shape, len(questions))
+    patch = _patch_size(weights.shape[-1], pixels.shape[:2], class_token)
     shown = choose(weights, layer, head)
-    grid = [length // patch for length in pixels.shape]
+    grid = [length // patch for length in pixels.shape[:2]]
     image_data = {"grid": grid, "patch": patch, "ink": ink}
-    data = {"shown": shown, "classToken": bool(class_token), **image_data}
-    data |= as_data(weights)
+    data = {"shown": shown, "classToken": class_token, **image_data}
+    data |= {"questions": questions or None} | as_data(weights)
     data["pixels"] = base64.b64encode(pixels.tobytes()).decode()
     first = with_mean(weights)[shown["layer"], shown["head"]]
+    say, draw = (_answers, _draw_answers) if questions else (_sentence, _draw)
     return Figure(
         "patches",
         data,
-        text=_sentence(first, data),
+        text=say(first, data),
         title=title,
         shared=SHARED,
-        draw=lambda: _draw(first, pixels, data),
+        draw=lambda: draw(first, pixels, data),
     )
 
 
@@ -92,14 +103,29 @@ def as_pixels(image):
     return np.round(255 * grey).clip(0, 255).astype(np.uint8), channels == 1
 
 
-def _patch_size(shape, pixels, class_token):
-    """Return how wide the patches are, or say why there are none."""
+def _as_colors(image):
+    """Return an image as bytes (height, width, channel): ink is dark on white."""
+    grey, ink = as_pixels(image)
+    if ink:
+        return np.repeat(255 - grey[..., None], 3, axis=-1), ink
+    colors = as_array(image, "pixels of the image").transpose(1, 2, 0)
+    return np.round(255 * colors).clip(0, 255).astype(np.uint8), ink
+
+
+def _check_queries(shape, questions):
+    """Refuse weights that are not of every token, or not of every question."""
     *_, queries, tokens = shape
-    if queries != tokens:
+    if questions and queries != questions:
+        raise ValueError(f"{questions} questions need as many queries, got {queries}")
+    if not questions and queries != tokens:
         raise ValueError(
             f"weights are {queries} queries × {tokens} keys: here both are the same "
             "tokens, pass all rows of a self-attention"
         )
+
+
+def _patch_size(tokens, pixels, class_token):
+    """Return how wide the patches are, or say why there are none."""
     patches = tokens - bool(class_token)
     patch = _side(patches, *pixels)
     if patch is None:
@@ -148,6 +174,24 @@ def _sentence(weights, data):
         f"of {patch} × {patch} pixels{' and a class token' * offset}. {looks} "
         f"{largest}, {over.max():.3f}; equal shares would be {1 / len(weights):.3f}."
     )
+
+
+def _answers(weights, data):
+    """Say of every question (question, patch) which patch it looks at."""
+    (rows, columns), patch = data["grid"], data["patch"]
+    said = [
+        f"{question} Looks most at {divmod(int(over.argmax()), columns)}, "
+        f"{over.max():.3f}."
+        for question, over in zip(data["questions"], weights, strict=True)
+    ]
+    size = f"{rows} × {columns} patches of {patch} × {patch} pixels"
+    return " ".join([f"Questions to an image of {size}.", *said])
+
+
+def _draw_answers(weights, pixels, data):
+    maps = weights.reshape(-1, *data["grid"])
+    images = [pixels.transpose(2, 0, 1) / 255] * len(maps)
+    return show_looks(images, maps, titles=data["questions"], columns=2)
 
 
 def _draw(weights, pixels, data):

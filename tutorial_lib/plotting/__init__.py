@@ -28,6 +28,7 @@ from tutorial_lib.plotting.ideas import (
     show_unrolled,
     show_writing,
 )
+from tutorial_lib.plotting.looks import show_looks, show_question
 
 __all__ = [
     "show_asking",
@@ -38,10 +39,12 @@ __all__ = [
     "show_images",
     "show_kernel",
     "show_levels",
+    "show_looks",
     "show_lookup",
     "show_losses",
     "show_masks",
     "show_paths",
+    "show_question",
     "show_scaled_dot_product",
     "show_self_attention",
     "show_unrolled",

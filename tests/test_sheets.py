@@ -1,0 +1,94 @@
+"""Sheets of nine cells: what lies where, and that nothing else gives it away."""
+
+import pytest
+import torch
+
+from tutorial_lib.data import COLORS, color_sheets, count_sheets, decoy_sheets
+from tutorial_lib.data.sheets import move_quadrants
+
+LABELS = torch.arange(10).repeat(3)
+# Of each class three images of 4 × 4, whose brightness says which one it is.
+IMAGES = (LABELS / 20 + 0.4)[:, None, None, None].expand(-1, 1, 4, 4)
+
+
+def cells_of(sheets):
+    """Return the cells (sheet, cell, channel, 4, 4), cut by hand."""
+    rows = range(0, 12, 4)
+    pieces = [sheets[..., i : i + 4, j : j + 4] for i in rows for j in rows]
+    return torch.stack(pieces, dim=1)
+
+
+def test_a_colored_digit_that_is_asked_for_has_the_color_that_is_the_answer():
+    images, questions, answers, there = color_sheets(IMAGES, LABELS, 200)
+    pieces = cells_of(images)
+    assert images.shape == (200, 3, 12, 12) and there.sum(dim=1).eq(1).all()
+    asked = pieces[there][:, :, 0, 0]  # (sheet, channel)
+    paint = torch.tensor(list(COLORS.values()))[answers]
+    ink = questions[:, None] / 20 + 0.4
+    assert torch.allclose(asked, 1 - ink * (1 - paint))
+    blank = pieces.flatten(2).eq(1).all(dim=-1)
+    assert blank.sum(dim=1).eq(5).all() and not blank[there].any()
+
+
+def test_no_digit_is_twice_on_a_colored_sheet():
+    images, *_ = color_sheets(IMAGES, LABELS, 50, digits=9)
+    darkest = cells_of(images).amin(dim=(2, 3, 4))  # the strongest channel of a color
+    assert all(len(row.unique()) > 4 for row in darkest)
+
+
+def test_a_count_is_the_number_of_cells_with_that_digit():
+    images, questions, answers, there = count_sheets(IMAGES, LABELS, 500)
+    ink = cells_of(images)[:, :, 0, 0, 0]  # (sheet, cell)
+    like = (ink - (questions / 20 + 0.4)[:, None]).abs() < 1e-6
+    assert like.equal(there) and like.sum(dim=1).equal(answers)
+    assert ink.eq(0).sum(dim=1).eq(3).all()
+    assert answers.bincount().min() > 70
+
+
+def test_one_digit_is_whole_and_every_decoy_is_a_digit_in_another_order():
+    digit = torch.tensor([[1.0, 2.0], [3.0, 4.0]]) / 4
+    digits = digit.repeat_interleave(2, 0).repeat_interleave(2, 1).expand(10, 1, 4, 4)
+    images, _, _, there = decoy_sheets(digits, torch.arange(10), 100)
+    pieces = cells_of(images)
+    assert there.sum(dim=1).eq(1).all()
+    assert pieces[there].equal(digits[:1].expand(100, 1, 4, 4))
+    decoys = pieces[~there & (pieces.amax(dim=(2, 3, 4)) > 0)]
+    assert len(decoys) == 300
+    assert decoys.mean(dim=(1, 2, 3)).sub(digit.mean()).abs().max() < 1e-6
+    assert decoys[:, 0, ::2, ::2].ne(digit).all()
+
+
+def test_all_orders_without_a_quadrant_in_its_place_occur():
+    image = torch.arange(4.0).view(1, 1, 2, 2).expand(200, 1, 2, 2)
+    moved = move_quadrants(image, torch.Generator().manual_seed(0)).flatten(1)
+    assert moved.sort(dim=1).values.equal(image.flatten(1))
+    assert moved.ne(image.flatten(1)).all()
+    assert len(moved.unique(dim=0)) == 9
+
+
+def test_decoys_are_drawn_only_from_the_digits_that_are_given():
+    images, _, _, there = decoy_sheets(IMAGES, LABELS, 100, decoys=8)
+    known = IMAGES[:, 0, 0, 0].unique()
+    ink = cells_of(images)[:, :, 0, 0, 0]
+    assert torch.isin(ink, known).all() and there.double().mean(dim=0).max() < 0.25
+
+
+@pytest.mark.parametrize("make", [color_sheets, count_sheets, decoy_sheets])
+def test_the_same_seed_makes_the_same_sheets(make):
+    first, same, other = (make(IMAGES, LABELS, 20, seed=seed) for seed in (3, 3, 4))
+    assert all(a.equal(b) for a, b in zip(first, same, strict=True))
+    assert not first.images.equal(other.images)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: color_sheets(IMAGES, LABELS, 0), "count must be a positive"),
+        (lambda: count_sheets(IMAGES, LABELS, 1, digits=10), "10 digits are more"),
+        (lambda: decoy_sheets(IMAGES, LABELS, 1, decoys=-1), "decoys must be a whole"),
+        (lambda: decoy_sheets(IMAGES, LABELS, 1, decoys=9), "10 digits are more"),
+    ],
+)
+def test_counts_that_make_no_sheet_are_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()

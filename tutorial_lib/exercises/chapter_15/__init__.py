@@ -1,0 +1,1 @@
+"""Exercises of chapter 15: asking, and judging where a model looks."""

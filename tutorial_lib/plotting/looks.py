@@ -1,0 +1,99 @@
+"""Looks: where a question looks in an image, as a picture and as faded patches.
+
+This module knows no model: images and weights go in.
+"""
+
+import numpy as np
+
+from tutorial_lib.plotting.colors import LIGHT
+from tutorial_lib.plotting.ideas import MIDDLE
+from tutorial_lib.plotting.panels import WIDTH, array, open_panels
+from tutorial_lib.plotting.pictures import Box, Picture
+
+FADED = 0.85  # of a patch's distance from white, if its weight is 0
+
+
+def show_looks(images, weights, *, titles=None, found=None, columns=None):
+    """Show images, each faded except where its weights lie.
+
+    An image is ink, (height, width), or colored, (3, height, width), in 0…1. Its
+    ``weights`` (row, column) are one for each patch, and the largest leaves its patch
+    as it is; None shows the image alone. ``found`` are tables (row, column) or None,
+    True in patches that get a frame. Raises ValueError unless there is one for each
+    image.
+    """
+    found = [None] * len(images) if found is None else found
+    titles = [""] * len(images) if titles is None else titles
+    if not len(images) == len(weights) == len(found) == len(titles):
+        raise ValueError(
+            f"{len(images)} images need as many weights, frames and titles, got "
+            f"{len(weights)}, {len(found)} and {len(titles)}"
+        )
+    columns = min(columns or 4, len(images))
+    height, width = array(images[0]).shape[-2:]
+    side = min(WIDTH / columns, 2.3)
+    rows = -(-len(images) // columns)
+    size = side * columns, rows * (side * height / width + 0.3 * any(titles))
+    options = {"size": size, "layout": "compressed"}
+    with open_panels(len(images), columns, **options) as (fig, axes):
+        for ax, *shown in zip(axes, images, weights, found, titles, strict=True):
+            _draw_look(ax, *map(array_or_none, shown[:3]))
+            ax.set_title(shown[3], fontsize=9)
+    return fig
+
+
+def array_or_none(values):
+    """Return an array of what there is."""
+    return None if values is None else array(values)
+
+
+def fade(image, weights):
+    """Return the colors (height, width, 3) of an image under weights (row, column)."""
+    colors = image.transpose(1, 2, 0) if image.ndim == 3 else 1 - image[..., None]
+    colors = np.broadcast_to(colors, (*colors.shape[:2], 3))
+    if weights is None:
+        return colors
+    patch = [
+        full // cut for full, cut in zip(colors.shape, weights.shape, strict=False)
+    ]
+    shares = np.kron(weights / max(weights.max(), 1e-6), np.ones(patch))[..., None]
+    return 1 - (1 - FADED + FADED * shares) * (1 - colors)
+
+
+def _draw_look(ax, image, weights, found):
+    from matplotlib.patches import Rectangle
+
+    ax.imshow(fade(image, weights), interpolation="nearest")
+    ax.set(xticks=[], yticks=[])
+    ax.spines[:].set(visible=True, lw=0.6)
+    if found is not None:
+        high, wide = (image.shape[-2 + axis] / found.shape[axis] for axis in (0, 1))
+        rows, columns = np.nonzero(found)
+        corner = columns.min() * wide - 0.5, rows.min() * high - 0.5
+        across, down = np.ptp(columns) + 1, np.ptp(rows) + 1
+        frame = {"fill": False, "edgecolor": LIGHT["mark"], "linewidth": 2}
+        ax.add_patch(Rectangle(corner, across * wide, down * high, **frame))
+
+
+def show_question(image, weights, *, question, answer):
+    """Draw a question put to an image: it asks the patches, and reads the answer.
+
+    ``image`` is (3, height, width), as high as wide; it is cut into as many patches as
+    there are ``weights`` (patch,), a square number. ``question`` and ``answer`` are
+    texts. Raises ValueError for a number of patches that is no square.
+    """
+    rows = round(len(weights) ** 0.5)
+    if rows**2 != len(weights):
+        raise ValueError(f"{len(weights)} weights are no square of patches")
+    picture = Picture(WIDTH, 4.5)
+    asks = picture.box(MIDDLE, 0.3, question, "query")
+    answers = picture.box(MIDDLE, 4.2, answer, "value")
+    patches = picture.patches(Box(MIDDLE, 2.25, 2.6, 2.6), image, rows)
+    for patch, weight in zip(patches, array(weights), strict=True):
+        picture.arrow(asks.bottom, patch.top, "query", weight=weight)
+        picture.arrow(patch.bottom, answers.top, "value", weight=weight)
+    for y, name, color in ((0.3, "query", "query"), (4.2, "output", "value")):
+        picture.text(0, y, name, color=color, align="left")
+    picture.text(0, 2.15, "keys", color="key", align="left")
+    picture.text(0, 2.4, "values", color="value", align="left")
+    return picture.figure
