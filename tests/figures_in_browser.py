@@ -101,6 +101,20 @@ UNREPORTED = (
 )
 
 
+FIGURES = [
+    architecture,
+    attention,
+    generation,
+    induction,
+    kernel_regression,
+    learning,
+    patches,
+    positions,
+    sampling,
+    softmax,
+]
+
+
 def said(page):
     """Return the figure's sentence without the marks that isolate its tokens."""
     return without_isolates(page.locator(".readout").inner_text())

@@ -4,20 +4,12 @@ import pytest
 import torch
 from architecture_code import CODE
 from figures_in_browser import (
+    FIGURES,
     PHONE,
     UNREPORTED,
-    architecture,
-    attention,
-    generation,
-    induction,
-    kernel_regression,
-    learning,
-    patches,
-    positions,
     press,
     said,
     sampling,
-    softmax,
     without_isolates,
 )
 
@@ -34,21 +26,7 @@ from tutorial_lib.figures import (
 )
 
 CORNERS = [[0, 0], [1, 0], [0, 1]]
-every_figure = pytest.mark.parametrize(
-    "show",
-    [
-        architecture,
-        attention,
-        generation,
-        induction,
-        kernel_regression,
-        learning,
-        patches,
-        positions,
-        sampling,
-        softmax,
-    ],
-)
+every_figure = pytest.mark.parametrize("show", FIGURES)
 
 
 @every_figure
