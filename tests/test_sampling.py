@@ -76,8 +76,8 @@ def test_every_row_is_changed_by_itself_and_none_in_place(change):
         (temper, 0, "temperature must be above 0, got 0: for the likeliest word"),
         (temper, -1.0, "got -1.0: .* greedy"),
         (temper, float("nan"), "got nan"),
-        (top_k, 0, "k must be at least 1, got 0"),
-        (top_k, 1.5, "k must be at least 1, got 1.5: pass a whole number"),
+        (top_k, 0, "k must be a positive whole number, got 0"),
+        (top_k, 1.5, "k must be a positive whole number, got 1.5"),
         (top_p, 0, "top_p must be above 0 and at most 1, got 0: .* greedy"),
         (top_p, 1.1, "got 1.1"),
         (min_p, 0, "min_p must be above 0"),
@@ -226,5 +226,5 @@ def test_speculation_needs_a_beginning_and_a_word_ahead():
     model = Chain(0)
     with pytest.raises(ValueError, match="begin with <bos>"):
         speculate(model, model, torch.zeros(0, dtype=torch.long), ahead=1, max_tokens=1)
-    with pytest.raises(ValueError, match="ahead must be at least 1"):
+    with pytest.raises(ValueError, match="ahead must be a positive whole number"):
         speculate(model, model, torch.tensor([BOS]), ahead=0, max_tokens=1)

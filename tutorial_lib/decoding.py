@@ -13,13 +13,13 @@ Nothing here knows a model class.
 """
 
 from contextlib import contextmanager
-from numbers import Integral
 from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
+from tutorial_lib.data.counts import check_counts
 from tutorial_lib.data.text import BOS, EOS, pad
 from tutorial_lib.progress_bar import progress_bar
 from tutorial_lib.recording import is_recorded
@@ -45,7 +45,7 @@ def generate(
     words. Dropout is off meanwhile. Raises ValueError for a max_tokens below 0, and
     where the logits hold NaN.
     """
-    check_count("max_tokens", max_tokens, 0)
+    check_counts(max_tokens=max_tokens, least=0)
     if not len(source):
         return Decoded([], torch.zeros(0, device=source.device))
     with evaluating(model):
@@ -131,7 +131,7 @@ def translate(model, sentences, data, *, width=1, size=250, progress=True):
     translated at a time. No translation exceeds twice its longest source and 10
     words. Raises ValueError for an empty sentence, and for a size below 1.
     """
-    check_count("size", size, 1)
+    check_counts(size=size)
     device = next(model.parameters()).device
     outputs = []
     with progress_bar(len(sentences), unit="sentence", shown=progress) as bar:
@@ -238,17 +238,9 @@ def _sentences(written, eos):
     return [row[: row.index(eos)] if eos in row else row for row in rows]
 
 
-def check_count(name, value, least):
-    """Raise ValueError unless ``value`` is a whole number of at least ``least``."""
-    if not isinstance(value, Integral) or value < least:
-        raise ValueError(
-            f"{name} must be at least {least}, got {value}: pass a whole number"
-        )
-
-
 def _check_search(model, width, max_tokens):
-    check_count("width", width, 1)
-    check_count("max_tokens", max_tokens, 0)
+    check_counts(width=width)
+    check_counts(max_tokens=max_tokens, least=0)
     if width > 1 and is_recorded(model):
         raise ValueError(
             "a beam search cannot be recorded, because its beams change places: search "

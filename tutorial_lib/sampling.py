@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 import torch
 
+from tutorial_lib.data.counts import check_counts
 from tutorial_lib.data.text import BOS, EOS
-from tutorial_lib.decoding import check_count, generate
+from tutorial_lib.decoding import generate
 
 
 def temper(logits, temperature):
@@ -36,7 +37,7 @@ def top_k(logits, k):
     Words that are as likely as the last one kept are kept, too. Raises ValueError for
     a k below 1; one above the vocabulary keeps all.
     """
-    check_count("k", k, 1)
+    check_counts(k=k)
     least = logits.topk(min(k, logits.shape[-1])).values[..., -1:]  # (..., 1)
     return logits.masked_fill(logits < least, -torch.inf)
 
@@ -118,8 +119,8 @@ def speculate(
     ``prompt`` (token,) begins with ``<bos>``. Raises ValueError for no prompt, and for
     an ``ahead`` below 1.
     """
-    check_count("ahead", ahead, 1)
-    check_count("max_tokens", max_tokens, 0)
+    check_counts(ahead=ahead)
+    check_counts(max_tokens=max_tokens, least=0)
     if not len(prompt):
         raise ValueError("there is nothing to go on from: begin with <bos>")
     generator = _generator(seed, prompt.device)
