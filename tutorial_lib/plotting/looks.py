@@ -10,7 +10,7 @@ from tutorial_lib.plotting.ideas import MIDDLE
 from tutorial_lib.plotting.panels import WIDTH, array, open_panels
 from tutorial_lib.plotting.pictures import Box, Picture
 
-FADED = 0.85  # of a patch's distance from white, if its weight is 0
+FADED = 0.78  # of a patch's distance from white, if its weight is 0
 
 
 def show_looks(images, weights, *, titles=None, found=None, columns=None):
