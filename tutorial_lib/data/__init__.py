@@ -14,6 +14,7 @@ from tutorial_lib.data.sheets import (
     count_sheets,
     decoy_sheets,
 )
+from tutorial_lib.data.subwords import Subwords
 from tutorial_lib.data.text import (
     BOS,
     EOS,
@@ -42,6 +43,7 @@ __all__ = [
     "Images",
     "SentencePair",
     "Sheets",
+    "Subwords",
     "Translation",
     "Vocabulary",
     "color_sheets",
