@@ -349,7 +349,7 @@ def test_a_question_lights_what_it_looks_at_in_the_colors_of_the_image(shown):
             page.get_by_role("button", name=name).click()
             shares = weights[question].reshape(3, 4) / weights[question].max()
             shares = shares.repeat_interleave(2, 0).repeat_interleave(2, 1)
-            expected = 1 - (0.15 + 0.85 * shares) * (1 - image)
+            expected = 127 / 255 + (0.22 + 0.78 * shares) * (image - 127 / 255)
             found = canvas_of(page)[..., :3].permute(2, 0, 1)
             assert (found - expected).abs().max() < 0.01
 
@@ -360,11 +360,15 @@ def test_a_question_says_what_it_gives_to_the_patch_pointed_at(shown, barriers):
     page.get_by_role("button", name="Where is it?").click()
     pressed = page.locator("[aria-pressed=true]").all_inner_texts()
     assert pressed == ["Where is it?"]
-    page.mouse.click(*in_patches(page, (2, 1)))
     largest = int(weights[1].argmax())
+    where = f"({largest // 4}, {largest % 4})"
+    assert said(page).startswith(
+        f"Where is it? Patch {where} gets {weights[1, largest]:.3f}"
+    )
+    page.mouse.click(*in_patches(page, (2, 1)))
     assert said(page).startswith(
         f"Where is it? Patch (2, 1) gets {weights[1, 9]:.3f}, and the largest are "
-        f"({largest // 4}, {largest % 4}) {weights[1, largest]:.3f}, "
+        f"{where} {weights[1, largest]:.3f}, "
     )
     page.locator("[role=application]").focus()
     press(page, "ArrowUp")

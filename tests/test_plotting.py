@@ -633,7 +633,7 @@ def test_few_colors_are_enough_for_a_drawing_and_the_paper_stays_exact():
 
 
 @pytest.mark.parametrize("colored", [False, True])
-def test_an_image_is_as_it_is_where_the_largest_weight_lies_and_fades_elsewhere(
+def test_an_image_is_as_it_is_where_the_largest_weight_lies_and_veiled_elsewhere(
     colored,
 ):
     image = torch.rand(3, 4, 6) if colored else torch.rand(4, 6)
@@ -643,7 +643,7 @@ def test_an_image_is_as_it_is_where_the_largest_weight_lies_and_fades_elsewhere(
     colors = image.permute(1, 2, 0) if colored else 1 - image[..., None]
     assert torch.allclose(alone.float(), colors.expand(4, 6, 3))
     shares = (weights / 0.4).repeat_interleave(2, 0).repeat_interleave(2, 1)
-    expected = 1 - (0.15 + 0.85 * shares[..., None]) * (1 - colors)
+    expected = 0.5 + (0.22 + 0.78 * shares[..., None]) * (colors - 0.5)
     assert torch.allclose(faded.float(), expected.expand(4, 6, 3), atol=1e-6)
 
 

@@ -27,7 +27,7 @@ function patches(root, data, host) {
 
   const asked = questions && add(root, "div", { class: "bar" });
   const buttons = (questions ?? []).map((question, i) =>
-    addButton(asked, question, () => choose({ question: i })));
+    addButton(asked, question, () => ask(i)));
   const { bar, code, weight, show, choose } =
     openHeads(root, data, now, (canvas, head) => {
       const colors = shadesOf(head).map((shade) => colorOf(shade, dark));
@@ -97,15 +97,15 @@ function patches(root, data, host) {
       return addText(svg, x, y + 4, "", "small number middle");
     });
     frames = ["halo", "frame"].map((style) => add(svg, "rect", { class: style }));
-    choose({});
+    questions ? ask(now.question) : choose({});
   }
 
   // Ink is dark on a light page and light on a dark one; a photograph stays itself. The
   // image is grey and pale, because color stands for weights. An image that is asked
-  // keeps its colors, and fades where nobody looks.
+  // keeps its colors, under a veil where nobody looks.
   function blend(colors, shade) {
     const mixed = colors.map((level, i) => {
-      if (questions) return 255 - (0.15 + 0.85 * shade) * (255 - level);
+      if (questions) return 127 + (0.22 + 0.78 * shade) * (level - 127);
       const light = data.ink && !dark ? 255 - level : level;
       const pale = (light + (dark ? 0 : 255)) / 2;
       return pale + 0.85 * shade * (strongest[i] - pale);
@@ -135,6 +135,14 @@ function patches(root, data, host) {
     const box = column < 0 ? chip : { x, y, width: side, height: side };
     for (const frame of frames) set(frame, box);
     say(sentence());
+  }
+
+  // Choose a question, and point at the patch to which it gives most.
+  function ask(question) {
+    choose({ question });
+    const weights = weightsOf();
+    const cell = weights.indexOf(Math.max(...weights));
+    keep([Math.floor(cell / columns), cell % columns]);
   }
 
   // With a space that breaks no line.

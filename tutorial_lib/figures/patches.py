@@ -46,7 +46,7 @@ def show_patch_attention(
     or to 1, as a reader chooses; equal weights would be 1 / 50 among 50 tokens.
 
     With ``questions``, a text for each query, the weights are (…, question, patch) and
-    there is no class token. The image keeps its colors, and fades where nobody looks.
+    there is no class token. The image keeps its colors, veiled where nobody looks.
     Raises ValueError for scores, NaN, an image outside 0…1 or of another size, more
     than 256 patches, 65,536 pixels or 1 MB.
     """

@@ -10,11 +10,11 @@ from tutorial_lib.plotting.ideas import MIDDLE
 from tutorial_lib.plotting.panels import WIDTH, array, open_panels
 from tutorial_lib.plotting.pictures import Box, Picture
 
-FADED = 0.78  # of a patch's distance from white, if its weight is 0
+FADED, VEIL = 0.78, 0.5  # how much of a patch is veiled, if its weight is 0; in gray
 
 
 def show_looks(images, weights, *, titles=None, found=None, columns=None):
-    """Show images, each faded except where its weights lie.
+    """Show images, each under a gray veil except where its weights lie.
 
     An image is ink, (height, width), or colored, (3, height, width), in 0…1. Its
     ``weights`` (row, column) are one for each patch, and the largest leaves its patch
@@ -57,7 +57,7 @@ def fade(image, weights):
         full // cut for full, cut in zip(colors.shape, weights.shape, strict=False)
     ]
     shares = np.kron(weights / max(weights.max(), 1e-6), np.ones(patch))[..., None]
-    return 1 - (1 - FADED + FADED * shares) * (1 - colors)
+    return VEIL + (1 - FADED + FADED * shares) * (colors - VEIL)
 
 
 def _draw_look(ax, image, weights, found):
