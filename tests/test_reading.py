@@ -11,7 +11,9 @@ from tutorial_lib.reading import (
     occlusion,
     rollout,
     without_head,
+    without_looks,
 )
+from tutorial_lib.recording import record_attention
 
 
 def linear_answer(inputs):
@@ -110,3 +112,42 @@ def test_the_heads_of_torch_s_own_layer_are_taken_away_alike():
 def test_a_head_that_is_not_there_is_refused():
     with pytest.raises(ValueError, match="0 to 1"), without_head(nn.Linear(4, 4), 2, 2):
         pass
+
+
+@pytest.mark.parametrize("mask", [None, torch.tensor([[[True, True, False]]])])
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_look_that_is_forbidden_has_no_weight_and_then_it_is_back(mask, causal):
+    torch.manual_seed(0)
+    layer, x = MultiHeadAttention(4, 2), torch.randn(2, 3, 4)
+    before = layer(x, x, x, mask, causal=causal)
+    hidden = torch.zeros(2, 3, 3, dtype=torch.bool)
+    hidden[1, 2, 0] = True
+    with torch.no_grad(), record_attention(layer) as maps:
+        with without_looks([layer], hidden):
+            changed = layer(x, x, x, mask, causal=causal)
+        [weights] = maps.values()
+    assert weights[1, :, 2, 0].eq(0).all() and weights[0, :, 2, 0].gt(0).all()
+    if mask is not None:
+        assert weights[..., 2].eq(0).all()
+    assert torch.equal(changed[0], before[0]) and torch.equal(
+        changed[1, :2], before[1, :2]
+    )
+    assert not torch.allclose(changed[1, 2], before[1, 2])
+    assert torch.equal(layer(x, x, x, mask, causal=causal), before)
+
+
+def test_a_mask_for_each_head_is_kept():
+    layer, x = MultiHeadAttention(4, 2), torch.randn(1, 2, 4)
+    mask = torch.tensor(
+        [[[[True, False], [True, True]], [[False, True], [True, True]]]]
+    )
+    hidden = torch.tensor([[[False, False], [False, True]]])
+    with (
+        torch.no_grad(),
+        record_attention(layer) as maps,
+        without_looks([layer], hidden),
+    ):
+        layer(x, x, x, mask)
+    [weights] = maps.values()
+    assert weights[0, :, 0].tolist() == [[1, 0], [0, 1]]
+    assert weights[0, :, 1].tolist() == [[1, 0], [1, 0]]

@@ -1,7 +1,8 @@
-"""Reading: what a model's answer depends on, asked in five ways.
+"""Reading: what a model's answer depends on, asked in six ways.
 
 Rollout reads the recorded maps alone. Gradient times input, occlusion and exchange ask
-the model for its answer again, and `without_head` takes a head away: they need no maps.
+the model for its answer again; `without_head` takes a head away and `without_looks`
+forbids it to look: they need no maps.
 An answer is a function of a batch of inputs (batch, token, ...) that returns one number
 for each text, such as the logit of one word less that of another.
 
@@ -100,3 +101,28 @@ def without_head(projection, head, heads):
         yield
     finally:
         projection.weight.data[:, own] = kept
+
+
+@contextmanager
+def without_looks(layers, hidden):
+    """Forbid looks within a ``with`` block, in all heads, and keep all others.
+
+    ``layers`` are ``MultiHeadAttention`` modules, called with their mask by place, and
+    ``hidden`` (batch, query, key) is True where a query may not look. What was masked
+    before stays masked. Geva et al. (2023), section 5, call it attention knockout.
+    """
+
+    def hide(layer, inputs):
+        queries, keys, values, *masks = inputs
+        allowed = ~hidden
+        for mask in masks:
+            if mask is not None:
+                allowed = (allowed if mask.ndim < 4 else allowed[:, None]) & mask
+        return queries, keys, values, allowed
+
+    hooks = [layer.register_forward_pre_hook(hide) for layer in layers]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
