@@ -5,7 +5,6 @@ It does not know how the figure reckons.
 
 import pytest
 import torch
-from figures_in_browser import TABLE
 
 
 def as_hands(angles, lengths=1.0):
@@ -17,8 +16,6 @@ def queries_and_keys(kind, base=10_000, key=1, tokens=40, d_model=8):
     """Return queries and keys (token, d_model) of the papers' formulas."""
     speeds = base ** (-torch.arange(0, d_model, 2).double() / d_model)
     positions = torch.arange(tokens).double()[:, None]
-    if kind == "learned":
-        return TABLE, TABLE
     if kind == "sinusoidal":
         angles = positions * speeds
         table = torch.stack([angles.sin(), angles.cos()], -1).flatten(1)

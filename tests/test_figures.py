@@ -670,17 +670,6 @@ def test_rotary_positions_say_a_score_worked_by_hand():
     )
 
 
-def test_learned_positions_say_between_what_their_dot_products_lie():
-    table = torch.zeros(16, 2)
-    table[:, 0] = torch.arange(16)
-    figure = show_positions(16, 2, kind="learned", learned=table)
-    # Positions 3 and 5, and at distance 2 all from 0 · 2 to 13 · 15.
-    assert figure.text == (
-        "Learned encodings of 16 positions, d_model 2. Position 3 and position 5: dot "
-        "product 15. All pairs at distance 2: 0 to 195."
-    )
-
-
 def test_turning_is_the_matrix_of_the_paper():
     vector = torch.randn(6, dtype=torch.float64)
     turned = turn(vector.numpy(), [0, 1, 7], 50)
@@ -694,20 +683,10 @@ def test_turning_is_the_matrix_of_the_paper():
             ])  # fmt: skip
 
 
-def test_a_table_comes_as_list_array_or_parameter_and_may_be_longer():
-    table = torch.nn.Parameter(torch.randn(9, 4))
-    for learned in (table, table.detach().numpy(), table.tolist()):
-        data = data_of(show_positions(8, 4, learned=learned))
-        shipped_table = torch.tensor(data["learned"]).reshape(8, 4)
-        assert (shipped_table - table[:8]).abs().max() < 1e-3
-    assert data_of(show_positions(8, 4))["learned"] is None
-
-
-@pytest.mark.parametrize("kind", ["sinusoidal", "rotary", "learned"])
+@pytest.mark.parametrize("kind", ["sinusoidal", "rotary"])
 def test_positions_of_any_kind_and_size_have_a_picture(kind):
     for tokens, d_model in ((2, 2), (256, 256), (40, 6)):
-        table = torch.zeros(tokens, d_model)
-        figure = show_positions(tokens, d_model, kind=kind, learned=table)
+        figure = show_positions(tokens, d_model, kind=kind)
         assert figure.png.startswith(b"\x89PNG")
 
 
@@ -716,9 +695,8 @@ def test_kind_and_base_change_the_picture():
         positions().png,
         positions(kind="rotary").png,
         positions(base=10).png,
-        positions(kind="learned", learned=torch.ones(64, 32)).png,
     ]
-    assert len(set(pictures)) == 4
+    assert len(set(pictures)) == 3
 
 
 @pytest.mark.parametrize(
@@ -731,16 +709,8 @@ def test_kind_and_base_change_the_picture():
         ((64, 1026), {}, "from 2 to 1024 with 64 tokens, got 1026"),
         ((64, 0), {}, "d_model must be a whole number from 2 to 1024 .* got 0"),
         ((), {"kind": "alibi"}, "kind 'alibi' does not exist: choose sinusoidal, ro"),
-        ((), {"kind": "learned"}, r"needs a trained table: pass learned=table, \(tok"),
         ((), {"base": 1}, "base must be larger than 1, got 1: 10000 is usual"),
         ((), {"base": -10}, "base must be positive, got -10"),
-        ((), {"learned": torch.ones(64)}, r"be \(token, d_model\), got \(64,\)"),
-        (
-            (),
-            {"learned": torch.ones(40, 16)},
-            r"has 40 tokens × d_model 16, but 64 × 32 .*pass show_positions\(40, 16, …",
-        ),
-        ((), {"learned": torch.full((64, 32), torch.nan)}, "encodings contain NaN"),
     ],
 )
 def test_wrong_positions_are_refused_with_advice(arguments, options, message):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from matplotlib.colors import to_hex, to_rgb, to_rgba
-from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle, Wedge
 
 from tutorial_lib.plotting import (
     show_asking,
@@ -19,6 +19,7 @@ from tutorial_lib.plotting import (
     show_question,
     show_scaled_dot_product,
     show_self_attention,
+    show_turning,
     show_unrolled,
     show_writing,
 )
@@ -78,6 +79,7 @@ PICTURES = {
     "unrolled": lambda: show_unrolled(SENTENCE[:4], ["il", "dormait"]),
     "writing": lambda: writing(),
     "asking": lambda: asking(),
+    "turning": lambda: show_turning([(3, 1), (10, 8)], degrees=[60, 25, 12]),
 }
 
 
@@ -490,3 +492,18 @@ def test_masks_draw_a_line_for_each_look_and_fill_its_cell():
 def test_masks_that_do_not_fit_their_words_are_named():
     with pytest.raises(ValueError, match=r"mask 'far' is \(3, 3\), not \(4, 4\)"):
         masks(far=torch.ones(3, 3).bool())
+
+
+def test_hands_that_turn_together_keep_the_angle_between_them():
+    fig = show_turning([(3, 1), (10, 8)], degrees=[60, 25])
+    filled = [p for p in fig.axes[0].patches if isinstance(p, Wedge)]
+    widths = [sector.theta2 - sector.theta1 for sector in filled]
+    assert widths == [120, 120, 50, 50]
+    assert [sector.theta1 for sector in filled] == [-30, 30, -65, 110]  # twelve is -90
+    [near, far] = [lines.get_xydata()[1] for lines in fig.axes[0].lines[12:14]]
+    assert near[1] > far[1]  # the query at three steps points down, the key up
+
+
+def test_a_query_before_its_key_is_refused():
+    with pytest.raises(ValueError, match="query must stand at a later position"):
+        show_turning([(1, 3)], degrees=[60])

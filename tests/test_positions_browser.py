@@ -4,7 +4,6 @@ import pytest
 import torch
 from figures_in_browser import (
     PHONE,
-    TABLE,
     drag,
     handle,
     positions,
@@ -36,8 +35,7 @@ def choose_kind(page, kind):
     page.get_by_label("encoding", exact=True).select_option(kind)
 
 
-KINDS = {"sinusoidal": 2, "rotary": 2, "learned": 1}  # and the decimals they show
-every_kind = pytest.mark.parametrize("kind", KINDS)
+every_kind = pytest.mark.parametrize("kind", ["sinusoidal", "rotary"])
 FAINT = [0, 10, 19, 29, 39]
 FAINT_CURVES = ".stage path:not(.first)"
 
@@ -46,7 +44,7 @@ FAINT_CURVES = ".stage path:not(.first)"
 def test_the_curves_are_the_dot_products_of_the_papers_formulas(kind, shown):
     page = shown(positions(kind=kind))
     products = dot_products(kind)
-    assert said(page) == sentence_of(kind, products, 8, 13, KINDS[kind])
+    assert said(page) == sentence_of(kind, products, 8, 13)
     assert positions(kind=kind).text.endswith(said(page))
     assert_curve(page, products, 8)
     assert page.locator(FAINT_CURVES).count() == len(FAINT)
@@ -60,7 +58,7 @@ def test_a_position_is_dragged_and_its_curve_follows(kind, shown):
     page = shown(positions(kind=kind))
     products = dot_products(kind)
     drag(page, in_map(page, 8), in_map(page, 15), in_map(page, 23))
-    assert said(page) == sentence_of(kind, products, 23, 28, KINDS[kind])
+    assert said(page) == sentence_of(kind, products, 23, 28)
     assert_curve(page, products, 23)
     page.mouse.move(*in_map(page, 3))
     assert_curve(page, products, 23)
@@ -178,14 +176,6 @@ def test_curves_coincide_where_only_the_distance_counts(kind, key, shown):
     assert spread(page, products) < 1e-6
 
 
-def test_curves_of_a_learned_table_do_not_coincide(shown):
-    page = shown(positions())
-    choose_kind(page, "learned")
-    assert spread(page, dot_products("learned")) > 0.3
-    assert "the curves need not coincide" in page.locator("p").last.inner_text()
-    assert " to " in said(page)
-
-
 def test_a_rotary_curve_peaks_where_query_and_key_fit(shown):
     page = shown(positions(kind="rotary"))
     for key, peak, lesson in (
@@ -200,7 +190,7 @@ def test_a_rotary_curve_peaks_where_query_and_key_fit(shown):
     assert "every key sin(c²)" in page.locator("p").last.inner_text()
 
 
-@pytest.mark.parametrize("kind", ["sinusoidal", "rotary"])
+@every_kind
 def test_the_base_slows_the_slow_pairs(kind, shown):
     page = shown(positions(kind=kind))
     lesson = page.locator("p").last
@@ -218,17 +208,12 @@ def test_the_base_slows_the_slow_pairs(kind, shown):
 
 def test_controls_are_there_when_they_have_something_to_do(shown):
     page = shown(positions())
-    base, key = (page.get_by_label(name, exact=True) for name in ("base", "key"))
-    options = page.get_by_label("encoding", exact=True).locator("option")
-    assert options.all_inner_texts() == ["sinusoidal", "rotary", "learned"]
-    for kind in KINDS:
-        choose_kind(page, kind)
-        assert key.is_visible() == (kind == "rotary")
-        assert base.is_disabled() == (kind == "learned")
-    page = shown(show_positions(8, 4))
-    assert options.page.get_by_label("encoding").count() == 1
     options = page.get_by_label("encoding", exact=True).locator("option")
     assert options.all_inner_texts() == ["sinusoidal", "rotary"]
+    for kind in ("rotary", "sinusoidal"):
+        choose_kind(page, kind)
+        key = page.get_by_label("key", exact=True)
+        assert key.is_visible() == (kind == "rotary")
 
 
 def test_reset_brings_the_first_positions_back(shown):
@@ -279,10 +264,9 @@ def test_in_the_dark_zero_is_the_page_and_both_signs_brighten(kind, shown):
 
 
 def test_the_scale_names_the_largest_number_and_keeps_its_signs_apart(shown):
-    page = shown(positions(kind="learned"))
-    largest = f"{TABLE.abs().max():.1f}"
+    page = shown(positions())
     low, high = page.locator(".scale span").all_inner_texts()
-    assert (low, high) == (f"−{largest}", largest)
+    assert (low, high) == ("−1.0", "1.0")
     ends = page.locator(".scale canvas").evaluate(
         "canvas => [0, 80].map(x => [...canvas.getContext('2d')"
         ".getImageData(x, 0, 1, 1).data])"
@@ -303,17 +287,7 @@ def test_every_kind_of_position_fits_a_phone_and_is_open_to_anybody(
             assert control.bounding_box()["height"] >= 24
 
 
-@pytest.mark.parametrize("scale", [0.0, 1e-4, 100.0])
-def test_learned_tables_of_any_scale_are_drawn(scale, shown):
-    table = scale * torch.ones(5, 3 + 1)
-    page = shown(show_positions(5, 4, kind="learned", learned=table))
-    heights = places(page.locator("path.first").get_attribute("d"))[:, 1]
-    assert heights.isfinite().all() and heights.unique().numel() == 1
-    number = {0.0: "0.00", 1e-4: "0.0000000400", 100.0: "40000"}[scale]
-    assert said(page).startswith(f"Position 1 and position 1: dot product {number}. ")
-
-
-@pytest.mark.parametrize("kind", ["sinusoidal", "rotary"])
+@every_kind
 @pytest.mark.parametrize("size", [(2, 2), (256, 256)])
 def test_the_smallest_and_the_largest_figure_run(kind, size, shown):
     page = shown(show_positions(*size, kind=kind))

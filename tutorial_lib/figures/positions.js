@@ -10,7 +10,7 @@ function positions(root, data, host) {
   const all = count(tokens);
   const fifths = count(5).map((part) => Math.round((part * last) / 4 - 1e-9));
   const others = [...new Set(fifths)];
-  const kinds = ["sinusoidal", "rotary", ...(data.learned ? ["learned"] : [])];
+  const kinds = ["sinusoidal", "rotary"];
   const initially = () => ({ ...data.shown, key: 1 });
   const now = initially();
 
@@ -37,7 +37,6 @@ function positions(root, data, host) {
   const encode = {
     // A hand that points to (0, 1) and turns backward: (sin, cos).
     sinusoidal: (t) => turn(upright, -t),
-    learned: (t) => data.learned.slice(t * d_model, (t + 1) * d_model),
     rotary: (t) => turn(content(Math.cos), t),
   };
   let queries, products, low, high, digits;
@@ -122,8 +121,8 @@ function positions(root, data, host) {
     grid.replaceChildren();
     const write = (x, y, text, style = "small end") => addText(grid, x, y, text, style);
     const rotary = now.kind === "rotary";
-    const pairs = now.kind === "learned" ? "" : ": fast pairs above, slow below";
-    write(left, 10, (rotary ? "turned query" : "encoding") + pairs, "name");
+    const named = rotary ? "turned query" : "encoding";
+    write(left, 10, `${named}: fast pairs above, slow below`, "name");
     write(left - 6, ceiling + 10, "0");
     write(left - 6, floor, d_model - 1);
     const step = 2 ** Math.max(0, Math.ceil(Math.log2(tokens / 8)));
@@ -168,7 +167,6 @@ function positions(root, data, host) {
     keySelect.value = now.key;
     keySelect.parentNode.hidden = now.kind !== "rotary";
     baseSlider.show(Math.log10(now.base), now.base);
-    baseSlider.disabled = now.kind === "learned";
     drawAxes(limit);
     parts.curves.forEach((curve, i) => set(curve, path(others[i])));
     ofOthers.textContent = `positions ${others.join(", ")}`;
@@ -197,17 +195,10 @@ function positions(root, data, host) {
   }
 
   function explanation() {
-    const { kind } = now;
-    if (kind === "learned") {
-      return [
-        "Column t is what training left in row t of the table. Nothing ties positions",
-        "at equal distances together: the curves need not coincide.",
-      ].join(" ");
-    }
     const slowest = d_model / 2 - 1;
     const turns = Math.round(2 * Math.PI * slowness(slowest));
     return [
-      ...(kind === "rotary"
+      ...(now.kind === "rotary"
         ? ["Nothing is added: query and key are turned, pair i by",
           "1 / base^(2i / d_model) radians a position. Every query has the content",
           `cos(c²) in component c, every key ${keys[now.key][2]}`,

@@ -1,7 +1,7 @@
 """Positions to move: their encodings as a map, their dot products over the distance.
 
-This module knows no model and no chapter: a trained table, if any, goes in. The
-figure's JavaScript states the encodings a second time; a test holds the two equal.
+This module knows no model and no chapter. The figure's JavaScript states the encodings
+a second time; a test holds the two equal.
 """
 
 import math
@@ -11,39 +11,35 @@ import numpy as np
 from tutorial_lib.plotting.scales import scale
 
 from .figure import ACCENT, MARK, Figure
-from .inputs import as_array, as_positive, rounded
+from .inputs import as_positive
 
 SHARED = ("colors.js",)
-KINDS = ("sinusoidal", "rotary", "learned")
+KINDS = ("sinusoidal", "rotary")
 MOST_TOKENS = 256
 MOST_NUMBERS = 65_536
 AHEAD = 3  # positions by which the key of the rotary encoding is turned at first
 
 
 def show_positions(
-    tokens=64, d_model=32, *, kind="sinusoidal", learned=None, base=10_000, title=None
+    tokens=64, d_model=32, *, kind="sinusoidal", base=10_000, title=None
 ):
     """Show how alike two positions are, and whether only their distance counts.
 
-    ``kind`` is shown first: "sinusoidal" (Vaswani et al., 2017), "rotary" (Su et al.,
-    2021) or "learned", which needs the table ``learned`` (token, d_model), of which the
-    first ``tokens`` rows are shown. Pair i of the first two turns by
-    ``base`` ** (-2i / d_model) radians a position. Rotary turns one fixed query, cos c²
-    in component c, and one fixed key, the same 3 positions further. Raises ValueError
-    for an odd ``d_model``, a ``base`` of 1 or less, a kind that does not exist or has
-    no table, a table that does not fit, more than 256 tokens or 65,536 numbers.
+    ``kind`` is shown first: "sinusoidal" (Vaswani et al., 2017) or "rotary" (Su et al.,
+    2021). Pair i turns by ``base`` ** (-2i / d_model) radians a position. Rotary turns
+    one fixed query, cos c² in component c, and one fixed key, the same 3 positions
+    further. Raises ValueError for an odd ``d_model``, a ``base`` of 1 or less, a kind
+    that does not exist, more than 256 tokens or 65,536 numbers.
     """
     _check_sizes(tokens, d_model)
     base = as_positive(base, "base")
     if base <= 1:
         raise ValueError(f"base must be larger than 1, got {base:g}: 10000 is usual")
-    if learned is not None:
-        learned = _as_table(learned, tokens, d_model)
-    _check_kind(kind, learned)
+    if kind not in KINDS:
+        raise ValueError(f"kind {kind!r} does not exist: choose {', '.join(KINDS)}")
     position, distance = int(tokens) // 5, int(tokens) // 8
     shown = {"kind": kind, "base": base, "position": position, "distance": distance}
     data = {"tokens": int(tokens), "d_model": int(d_model), "shown": shown}
-    data["learned"] = None if learned is None else rounded(learned)
     return Figure(
         "positions",
         data,
@@ -72,28 +68,6 @@ def _check_sizes(tokens, d_model):
         )
 
 
-def _check_kind(kind, learned):
-    if kind not in KINDS:
-        raise ValueError(f"kind {kind!r} does not exist: choose {', '.join(KINDS)}")
-    if kind == "learned" and learned is None:
-        raise ValueError(
-            "kind 'learned' needs a trained table: pass learned=table, (token, d_model)"
-        )
-
-
-def _as_table(learned, tokens, d_model):
-    table = as_array(learned, "learned encodings")
-    if table.ndim != 2:
-        raise ValueError(f"learned must be (token, d_model), got {table.shape}")
-    rows, columns = table.shape
-    if rows < tokens or columns != d_model:
-        raise ValueError(
-            f"learned has {rows} tokens × d_model {columns}, but {tokens} × {d_model} "
-            f"are to be shown: pass show_positions({min(rows, tokens)}, {columns}, …)"
-        )
-    return table[: int(tokens)]
-
-
 def turn(vector, positions, base):
     """Return (token, d_model): the pairs of (d_model,) turned to ``positions``."""
     speeds = base ** (-np.arange(0, len(vector), 2) / len(vector))
@@ -112,10 +86,8 @@ def _queries_and_keys(data):
         content = np.cos(np.arange(1, d_model + 1.0) ** 2)
         keys = turn(content, positions + AHEAD, base)
         return turn(content, positions, base), keys
-    if kind == "learned":
-        table = np.reshape(data["learned"], (tokens, d_model))
-    else:  # a hand that points to (0, 1) and turns backward: (sin, cos)
-        table = turn(np.arange(d_model) % 2, -positions, base)
+    # a hand that points to (0, 1) and turns backward: (sin, cos)
+    table = turn(np.arange(d_model) % 2, -positions, base)
     return table, table
 
 
@@ -132,11 +104,10 @@ def _sentence(data):
     pair = f"Position {t} and position {t + distance}: dot product"
     if shown["kind"] == "rotary":
         pair = f"Query at position {t}, key at position {t + distance}: score"
-    base = "" if shown["kind"] == "learned" else f", base {shown['base']:.15g}"
     return (
         f"{shown['kind'].capitalize()} encodings of {tokens} positions, d_model "
-        f"{data['d_model']}{base}. {pair} {found}. All pairs at distance {distance}: "
-        f"{low if low == high else f'{low} to {high}'}."
+        f"{data['d_model']}, base {shown['base']:.15g}. {pair} {found}. All pairs at "
+        f"distance {distance}: {low if low == high else f'{low} to {high}'}."
     )
 
 

@@ -16,6 +16,7 @@ from tutorial_lib.plotting.charts import (
     show_losses,
     show_paths,
 )
+from tutorial_lib.plotting.clocks import show_turning
 from tutorial_lib.plotting.heatmaps import show_heatmaps
 from tutorial_lib.plotting.ideas import (
     show_asking,
@@ -47,6 +48,7 @@ __all__ = [
     "show_question",
     "show_scaled_dot_product",
     "show_self_attention",
+    "show_turning",
     "show_unrolled",
     "show_writing",
 ]

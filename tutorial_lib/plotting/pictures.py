@@ -166,6 +166,14 @@ class Picture:
             align = "center" if abs(side) < 0.5 else "left" if side > 0 else "right"
             self.text(*at(degrees, 1.15), words, color=color, align=align)
 
+    def sector(self, x, y, radius, start, width, color):
+        """Fill the part of a clock face that lies ``width`` degrees past ``start``."""
+        from matplotlib.patches import Wedge
+
+        ends = start - 90, start - 90 + width  # matplotlib counts from three o'clock
+        style = {"fc": (LIGHT[color], 2 * PALE), "lw": 0, "zorder": 0}
+        self.ax.add_patch(Wedge((x, y), radius, *ends, **style))
+
     def patches(self, place, image, rows):
         """Cut an image into ``rows`` × ``rows`` patches; return their places, in order.
 

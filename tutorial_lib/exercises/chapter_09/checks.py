@@ -7,78 +7,11 @@ import math
 
 import torch
 
-from tutorial_lib.exercises.exercise import Exercise, Wrong
-from tutorial_lib.exercises.probe import call_advising
+from tutorial_lib.exercises.exercise import Exercise
 from tutorial_lib.position import PositionedAttention, SinusoidalEncoding
 
-GRID_ERRORS = [  # part of what Python says, code, message
-    (
-        "must match the size of tensor",
-        "whole-rotary",
-        "Each half has half of the d_k numbers, and `RotaryEncoding` wants to know how "
-        "many it turns.",
-    ),
-    (
-        "must match except in dimension",
-        "half-axes",
-        "Your halves no longer fit together. For the rows exchange the axes of height "
-        "and width, `transpose(-3, -2)`, and exchange them back (`.mT` exchanges the "
-        "last two, width and numbers).",
-    ),
-]
-
-
-added = Exercise(
-    "9.1",
-    "Add instead of append",
-    name="table_to_add",
-    returns="token d_model",
-    tolerance=1e-4,
-    hints=[
-        "Both sides have x W_x. What is left on each?",
-        "E W_x = W_p. Which matrix, multiplied from the right, takes W_x away?",
-        "`torch.linalg.inv(W_x)` is the inverse; `torch.linalg.solve(W_x, W_p, "
-        "left=False)` does the same without computing it.",
-    ],
-)
-
-
-@added.spec
-def table_to_add(W_x, W_p):
-    """Solve for each place's row in turn, by Cramer's rule."""
-    E = torch.zeros_like(W_p)
-    for t, row in enumerate(W_p):
-        for i in range(len(W_x)):
-            changed = W_x.clone()
-            changed[i] = row
-            E[t, i] = torch.linalg.det(changed) / torch.linalg.det(W_x)
-    return E
-
-
-def _invertible(d_model):
-    """Return a random matrix that is far from having no inverse."""
-    return torch.randn(d_model, d_model) + 3 * torch.eye(d_model)
-
-
-@added.step("a vector for each place")
-def _(probe):
-    probe.shape(probe(_invertible(4), torch.randn(4, 4)), token=4, d_model=4)
-
-
-@added.step("added before the product, it does what the place does")
-def _(probe):
-    probe(_invertible(4), torch.randn(4, 4))
-    probe.same()
-
-
-@added.step("for any number of places")
-def _(probe):
-    probe(_invertible(3), torch.randn(5, 3))
-    probe.same()
-
-
 shift = Exercise(
-    "9.2",
+    "9.1",
     "The matrix of a shift",
     name="shift_matrix",
     returns="d_model d_model",
@@ -137,83 +70,54 @@ def _(probe):
     probe.same()
 
 
-grid = Exercise(
-    "9.3",
-    "Rotary for pictures",
-    name="rotary_grid",
-    returns="… patch d_k",
-    fallback="tutorial_lib.exercises.chapter_09.solutions:rotary_grid",
+halves = Exercise(
+    "9.2",
+    "Halves or neighbors",
+    name="for_halves",
+    returns="d_model width",
     hints=[
-        "After `unflatten` the axes are (…, height, width, numbers): `rotary` turns "
-        "along the width. For which half is that right as it stands?",
-        "For the other half, bring the height to the last place but one, turn, and "
-        "bring it back: `transpose(-3, -2)` does both, once before and once after. "
-        "Each half has `x.shape[-1] // 2` numbers, so `RotaryEncoding` gets that.",
-        "Join the halves with `torch.cat((by_row, by_column), dim=-1)`, and the rows "
-        "into one row of patches with `flatten(-3, -2)`.",
+        "Write down for d_k = 6 which column must come out where: 0, 2, 4, then 1, 3, "
+        "5.",
+        "`W.unflatten(1, (heads, -1))` has an axis for the heads: (d_model, heads, "
+        "d_k). Every head gets the same new order, and `flatten(1)` joins them again.",
+        "`W.unflatten(1, (heads, -1, 2))` is (d_model, heads, pair, 2). Which two axes "
+        "must change places, so that `flatten(1)` lists all first numbers before all "
+        "second ones?",
     ],
 )
 
 
-@grid.spec
-def rotary_grid(x, height, width):
-    """Turn pair after pair of patch after patch."""
-    turned, half = x.clone(), x.shape[-1] // 2
-    for patch in range(height * width):
-        for i in range(0, x.shape[-1], 2):
-            position = patch // width if i < half else patch % width
-            angle = position / 10_000 ** ((i % half) / half)
-            sin, cos = math.sin(angle), math.cos(angle)
-            first, second = x[..., patch, i], x[..., patch, i + 1]
-            turned[..., patch, i] = first * cos - second * sin
-            turned[..., patch, i + 1] = first * sin + second * cos
-    return turned
+@halves.spec
+def for_halves(W, heads):
+    """Move column by column."""
+    moved, d_k = torch.zeros_like(W), W.shape[1] // heads
+    for head in range(heads):
+        for i in range(d_k // 2):
+            first = head * d_k
+            moved[:, first + i] = W[:, first + 2 * i]
+            moved[:, first + d_k // 2 + i] = W[:, first + 2 * i + 1]
+    return moved
 
 
-@grid.step("as many patches as before, and as many numbers")
+@halves.step("as many columns as before")
 def _(probe):
-    turned = call_advising(probe, (torch.randn(4, 8), 2, 2), GRID_ERRORS)
-    probe.shape(turned, patch=4, d_k=8)
+    probe.shape(probe(torch.randn(5, 8), 1), d_model=5, width=8)
 
 
-@grid.step("a turn changes no length")
+@halves.step("the columns of one head")
 def _(probe):
-    x = torch.randn(4, 8)
-    turned = probe(x, 2, 2)  # square, so that halves left transposed still fit
-    message = (
-        "A turn changes no length, but here patches come out longer or shorter. Has "
-        "something been added to them, or an axis been brought forward and not back?"
-    )
-    kept = probe.close(turned.norm(dim=-1), x.norm(dim=-1), 1e-4)
-    probe.require(kept, "not-back", message)
+    probe(torch.randn(5, 8), 1)
+    probe.same()
 
 
-def _expect_products(probe, *arguments):
-    """Compare what rotary is for: each half's products, wherever counting begins."""
-    turned = [x.chunk(2, dim=-1) for x in (probe(*arguments), probe.oracle())]
-    found, right = ([half @ half.mT for half in halves] for halves in turned)
-    probe.same(right, output=found)
-
-
-@grid.step("each half is turned by its own coordinate")
+@halves.step("each head by itself")
 def _(probe):
-    _expect_products(probe, torch.randn(12, 8), 3, 4)
-
-
-@grid.step("with axes for batch and head in front")
-def _(probe):
-    try:
-        _expect_products(probe, torch.randn(2, 3, 10, 12), 5, 2)
-    except Wrong:
-        raise Wrong(
-            "fixed-axes",
-            "Without axes in front it is right, with them it is not: you count axes "
-            "from the front. Count them from the end: `transpose(-3, -2)`.",
-        ) from None
+    probe(torch.randn(4, 24), 3)
+    probe.same()
 
 
 most = Exercise(
-    "9.4",
+    "9.3",
     "The most that ALiBi can give",
     tolerance=1e-3,
     hints=[
@@ -233,7 +137,7 @@ def most_three_back():
 
 
 word = Exercise(
-    "9.5",
+    "9.4",
     "Word by word",
     name="read_word_by_word",
     returns="batch token d_model",
@@ -337,3 +241,44 @@ def _(probe):
         "once, alone: `start=` tells the encoding where it stands."
     )
     probe.require(encoding.most == 1, "encoded-again", message)
+
+
+slow = Exercise(
+    "9.5",
+    "Stretch only the slow hands",
+    name="stretched",
+    returns="pair",
+    hints=[
+        "How far does a hand turn in `tokens` positions? A whole turn is 2π radians.",
+        "A hand is slow if speed · tokens is less than 2π. `torch.where(condition, a, "
+        "b)` takes a where the condition is true, and b elsewhere.",
+        "A slow hand turns `factor` times more slowly: its speed is divided.",
+    ],
+)
+
+
+@slow.spec
+def stretched(speeds, tokens, factor):
+    """Ask each hand whether it has come round."""
+    changed = speeds.clone()
+    for i, speed in enumerate(speeds.tolist()):
+        if speed * tokens < 2 * math.pi:
+            changed[i] = speed / factor
+    return changed
+
+
+@slow.step("one speed for each hand")
+def _(probe):
+    probe.shape(probe(torch.tensor([1.0, 0.5, 0.01]), 20, 3), pair=3)
+
+
+@slow.step("slow hands are slowed, fast ones are not")
+def _(probe):
+    probe(torch.tensor([1.0, 0.61, 0.38, 0.32, 0.31, 0.12, 0.07, 0.01]), 20, 3)
+    probe.same()
+
+
+@slow.step("for other lengths and factors")
+def _(probe):
+    probe(torch.tensor([1.0, 0.1, 0.01, 0.001]), 4096, 8)
+    probe.same()
