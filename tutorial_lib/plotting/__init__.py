@@ -16,6 +16,7 @@ from tutorial_lib.plotting.charts import (
     show_losses,
     show_paths,
 )
+from tutorial_lib.plotting.halves import show_halves
 from tutorial_lib.plotting.heatmaps import show_heatmaps
 from tutorial_lib.plotting.ideas import (
     show_asking,
@@ -34,6 +35,7 @@ __all__ = [
     "show_asking",
     "show_bars",
     "show_curves",
+    "show_halves",
     "show_heads",
     "show_heatmaps",
     "show_images",
