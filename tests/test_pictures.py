@@ -11,6 +11,7 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle, Wedge
 
 from tutorial_lib.plotting import (
     show_asking,
+    show_halves,
     show_heads,
     show_kernel,
     show_levels,
@@ -57,6 +58,11 @@ def writing():
     return show_writing(["<bos>", "it"], ["was", "slept", "is"], [0.5, 0.3, 0.1])
 
 
+def halves():
+    source, target = ["the", "bird", "sleeps"], ["<bos>", "l'", "oiseau", "ne"]
+    return show_halves(source, target, "dort", names=["BERT", "GPT"])
+
+
 def heads(words=("dog", "gave", "a", "bone")):
     looks = torch.tensor([[0.8, 0.1, 0.1, 0.0], [0.1, 0.1, 0.1, 0.7]])
     return show_heads(looks, words, query=1)
@@ -80,6 +86,7 @@ PICTURES = {
     "writing": lambda: writing(),
     "asking": lambda: asking(),
     "turning": lambda: show_turning([(3, 1), (10, 8)], degrees=[60, 25, 12]),
+    "halves": lambda: halves(),
 }
 
 
@@ -265,6 +272,29 @@ def test_an_unrolled_decoder_reads_what_it_wrote_one_place_later():
     starts = [found[word][0][0] for word in ("<bos>", "elle", "dort")]
     assert [line[0] for line in read] == pytest.approx(starts, abs=0.3)
     assert [line[2] for line in read] == pytest.approx(states, abs=0.2)
+
+
+def test_the_half_that_reads_sees_everything_and_the_other_its_past():
+    fig = halves()
+    found = texts(fig)
+    assert [len(found[name]) for name in "hs"] == [3, 4]
+    assert len(arrows(fig, "key")) == 3 * 3  # from every word to every row
+    back = arrows(fig, "query")
+    assert len(back) == 1 + 2 + 3 + 4
+    assert all(start <= end + 1e-6 for start, _, end, *_ in back)
+
+
+def test_the_newest_word_looks_across_at_every_row_and_writes_the_next():
+    fig = halves()
+    found = texts(fig)
+    *across, writes = arrows(fig, "value")
+    assert len(across) == 3
+    newest = max(found["s"])[0]
+    assert all(line[2] == pytest.approx(newest) for line in across)
+    assert writes[2:4] == pytest.approx(found["dort"][0], abs=0.2)
+    [cut] = [line.get_ydata()[0] for line in fig.axes[0].lines]
+    (_, above), (_, below) = found["BERT"][0], found["GPT"][0]
+    assert max(y for _, y in found["h"]) < above < cut < below < found["s"][0][1]
 
 
 def test_a_changed_text_has_another_word_in_one_place():

@@ -15,6 +15,7 @@ from tutorial_lib.plotting import (
     show_asking,
     show_bars,
     show_curves,
+    show_halves,
     show_heatmaps,
     show_images,
     show_looks,
@@ -350,6 +351,7 @@ WITH_ODD_LABELS = {
         torch.ones(3) / 3, query="$$", keys=ODD, values=ODD, output=ODD[2]
     ),
     "unrolled": lambda: show_unrolled(ODD, ODD),
+    "halves": lambda: show_halves(ODD, ODD, "$$", names=ODD[:2]),
     "asking": lambda: show_asking(ODD[:1], {ODD[1]: (0, ODD[2], "x")}, "x"),
     "writing": lambda: show_writing(ODD[:2], ODD, [0.5, 0.3, 0.2]),
     "paths": lambda: show_paths({label: ([0, 1], [0, 1]) for label in ODD}),

@@ -17,6 +17,7 @@ from tutorial_lib.plotting.charts import (
     show_paths,
 )
 from tutorial_lib.plotting.clocks import show_turning
+from tutorial_lib.plotting.halves import show_halves
 from tutorial_lib.plotting.heatmaps import show_heatmaps
 from tutorial_lib.plotting.ideas import (
     show_asking,
@@ -35,6 +36,7 @@ __all__ = [
     "show_asking",
     "show_bars",
     "show_curves",
+    "show_halves",
     "show_heads",
     "show_heatmaps",
     "show_images",

@@ -1,23 +1,18 @@
 """Checks for chapter 11: the Transformer.
 
-The definitions here are slow loops, or build the model and count.
+The definitions here are slow loops, or go through the model's parts one by one.
 """
-
-from unittest import mock
 
 import torch
 from torch import nn
 
 from tutorial_lib.attention import MultiHeadAttention
-from tutorial_lib.exercises.counting import Count
 from tutorial_lib.exercises.exercise import Exercise, Wrong
 from tutorial_lib.exercises.probe import call_advising
 from tutorial_lib.position import SinusoidalEncoding
 from tutorial_lib.transformer import Decoder, Encoder, Transformer
 
-__all__ = ["counting", "masking", "mending", "smoothing"]
-
-DRAWN = "kaiming_uniform_", "normal_", "uniform_", "xavier_uniform_"
+__all__ = ["exchanging", "masking", "mending"]
 
 MASK_ERRORS = [  # part of what Python says, code, message
     (
@@ -28,6 +23,14 @@ MASK_ERRORS = [  # part of what Python says, code, message
     )
 ]
 
+ROW_ERRORS = [
+    (
+        "out of bounds for dimension 0",
+        "wrong-axis",
+        "`memory[row]` is the memory of a whole sentence of the batch. The rows of its "
+        "words lie along the second axis: `memory[:, row]`.",
+    )
+]
 
 masking = Exercise(
     "11.1",
@@ -76,63 +79,8 @@ def _(probe):
     _expect_mask(probe, torch.tensor([[0, 4, 3], [0, 9, 9]]), 9)
 
 
-smoothing = Exercise(
-    "11.2",
-    "The smoothed loss",
-    name="smoothed_losses",
-    returns="token",
-    hints=[
-        "`logits.log_softmax(dim=-1)` are the log-probabilities (token, vocab). The "
-        "smoothed loss weighs all of them, not only that of the truth.",
-        "Put the smoothed target into −Σ y log p and pull the sum apart: one term has "
-        "the true word alone, the other has all words with the same share.",
-        "`log_p.gather(1, targets[:, None]).squeeze(1)` are those of the true words.",
-    ],
-)
-
-
-@smoothing.spec
-def smoothed_losses(logits, targets, smoothing):
-    """Write out the target distribution of each word, and sum over the vocabulary."""
-    losses = []
-    for row, truth in zip(logits, targets.tolist(), strict=True):
-        log_p, total = row - row.logsumexp(dim=0), 0.0
-        for word in range(len(row)):
-            share = smoothing / len(row) + (1 - smoothing) * (word == truth)
-            total = total - share * log_p[word]
-        losses.append(total)
-    return torch.stack(losses)
-
-
-@smoothing.step("every word has its loss")
-def _(probe):
-    losses = probe(2 * torch.randn(4, 6), torch.tensor([1, 0, 5, 1]), 0.1)
-    message = (
-        "Your losses are (token, token), every word with every target: `log_p[:, "
-        "targets]` makes such pairs, and so does (token, 1) with (token,). Take from "
-        "each row the number of its own target, as (token,)."
-    )
-    probe.require(getattr(losses, "shape", None) != (4, 4), "pairs", message)
-    probe.shape(losses, token=4)
-    probe.same()
-
-
-@smoothing.step("without smoothing it is the cross-entropy")
-def _(probe):
-    probe(torch.randn(3, 5), torch.tensor([4, 4, 0]), 0.0)
-    probe.same()
-
-
-@smoothing.step("large logits do no harm, and gradients flow")
-def _(probe):
-    logits = (300 * torch.randn(2, 4)).requires_grad_()
-    probe(logits, torch.tensor([3, 1]), 0.2)
-    probe.same()
-    probe.gradients(logits)
-
-
 mending = Exercise(
-    "11.3",
+    "11.2",
     "Two bugs that training does not see",
     name="MendedDecoder",
     returns={"logits": "batch token vocab", "tokens": "batch token d_model"},
@@ -218,81 +166,74 @@ def _(probe):
     probe.same()
 
 
-@mending.step("the same words after the same three, a second time")
+@mending.step("another sentence in between")
 def _(probe):
     probe.build(9, 8, 16)
-    words = _sentence(5)
+    words, others = _sentence(5), _sentence(7)
     _, seen = probe(words[:, :3])
     first = probe(words[:, 3:], seen)
     try:
+        _, theirs = probe(others[:, :1])
+        probe(others[:, 1:], theirs)
         same = probe.close(first, probe(words[:, 3:], seen))
     except Wrong:
         same = False
     message = (
-        "The second time something else comes out: your module remembers what it was "
-        "given. What stands in front of the new words, `before` alone says."
+        "After another sentence something else comes out for this one: your module "
+        "remembers what it was given. What stands in front of the new words, `before` "
+        "alone says."
     )
     probe.require(same, "remembers", message)
 
 
-counting = Exercise(
-    "11.4",
-    "How many parameters?",
-    name="count_parameters",
+exchanging = Exercise(
+    "11.3",
+    "Another row in the memory",
+    name="with_row_of",
+    returns="batch token vocab",
     hints=[
-        "A linear layer from a to b numbers has a·b + b parameters, attention has four "
-        "from d_model to d_model, a norm has 2·d_model. Sinusoids have none, and after "
-        "the last block comes no other norm.",
-        "An encoder block has one attention, one feed-forward network and two norms; a "
-        "decoder block has two attentions, one network and three norms.",
-        "The tables have source_vocab·d_model and target_vocab·d_model. Tied, the "
-        "output layer adds only its target_vocab biases.",
+        "`model.encoder(source, lengths)` is the memory (batch, token, d_model), and "
+        "the decoder reads nothing else of the source.",
+        "Encode both sentences whole, copy the first memory with `clone`, and write "
+        "the one row of the second into it.",
+        "`model.decoder.start(memory, lengths)` makes the state from which "
+        "`model.decoder(target, state)` gives the logits, and a new state.",
     ],
 )
 
 
-@counting.spec
-def count_parameters(source_vocab, target_vocab, d_model, d_ff, blocks):
-    """Build the model, without drawing its numbers, and count."""
-    sizes = d_model, 1, d_ff, blocks
-    with mock.patch.multiple(nn.init, **dict.fromkeys(DRAWN, lambda x, *_, **__: x)):
-        options = {"max_tokens": 8, "norm_first": False}
-        encoder = Encoder(source_vocab, *sizes, **options)
-        decoder = Decoder(target_vocab, *sizes, **options)
-        model = Transformer(encoder, decoder, tied=True)
-    return sum(weight.numel() for weight in model.parameters())
+@exchanging.spec
+def with_row_of(model, source, other, row, target):
+    """Put the memory together from its rows, and let the decoder read it."""
+    lengths = torch.full((len(source),), source.shape[1])
+    rows = model.encoder(source, lengths).unbind(dim=1)
+    theirs = model.encoder(other, lengths).unbind(dim=1)
+    memory = torch.stack([*rows[:row], theirs[row], *rows[row + 1 :]], dim=1)
+    return model.decoder(target, model.decoder.start(memory, lengths))[0]
 
 
-COUNT = Count(
-    ("source_vocab", "target_vocab", "d_model", "d_ff", "blocks"),
-    degree=3,
-    about={
-        "source_vocab·d_model": "the table of the encoder's words",
-        "target_vocab·d_model": "the table that the decoder's words and the output "
-        "layer share",
-        "target_vocab": "the biases of the output layer, which are not shared",
-        "d_model²·blocks": "W_Q, W_K, W_V and W_O of every attention: one in an "
-        "encoder block, two in a decoder block, of which one looks back and one across",
-        "d_model·d_ff·blocks": "the two matrices of every network, one in each block",
-        "d_ff·blocks": "the biases of the networks' inner layers",
-        "d_model·blocks": "the biases of attentions, four in each, and of the "
-        "networks' outer layers, and scale and shift of the norms: two norms in an "
-        "encoder block, three in a decoder block",
-        "d_model": "what stands outside the blocks: with post-norm, no norm does",
-    },
-)
+def _exchange(row, batch=1):
+    sizes, options = (8, 2, 12, 2), {"max_tokens": 16, "norm_first": False}
+    model = Transformer(Encoder(20, *sizes, **options), Decoder(20, *sizes, **options))
+    source, target = torch.randint(4, 20, (batch, 5)), torch.randint(4, 20, (batch, 6))
+    other = 4 + (source - 4 + torch.randint(1, 16, source.shape)) % 16  # all different
+    return model.eval(), source, other, row, target
 
 
-@counting.step("one block of each kind")
+@exchanging.step("a row in the middle")
 def _(probe):
-    COUNT.expect(probe, 7, 11, 8, 21, 1)
+    call_advising(probe, _exchange(2), ROW_ERRORS)
+    probe.same()
 
 
-@counting.step("several blocks")
+@exchanging.step("the first row, and two sentences at once")
 def _(probe):
-    COUNT.expect(probe, 103, 172, 64, 128, 2)
+    probe(*_exchange(0, batch=2))
+    probe.same()
 
 
-@counting.step("the sizes of the paper")
+@exchanging.step("both sentences are the same")
 def _(probe):
-    COUNT.expect(probe, 37_000, 37_000, 512, 2048, 6)
+    model, source, _, row, target = _exchange(3)
+    probe(model, source, source, row, target)
+    probe.same()
