@@ -39,7 +39,6 @@ FIRST_FORM = {
     "05_seq2seq",
     "06_bahdanau_attention",
     "09_positional_encoding",
-    "10_transformer_block",
     "11_transformer",
     "14_vision_transformer",
 }
