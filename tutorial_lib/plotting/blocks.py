@@ -23,7 +23,8 @@ def show_block(weights, tokens, *, query):
     if len(weights) != len(tokens):
         raise ValueError(f"{len(weights)} weights for {len(tokens)} tokens")
     picture = Picture(WIDTH, 5.0)
-    begin, end = (picture.row(tokens, y, "key", **SIDES) for y in (0.3, 4.72))
+    begin = picture.row(tokens, 0.3, "key", **SIDES)
+    picture.row(tokens, 4.72, "key", **SIDES)
     columns = [box.x for box in begin]
     lane = Box((LEFT + WIDTH) / 2, 1.5, WIDTH - LEFT, 0.62)
     picture.lane(lane, "query")
