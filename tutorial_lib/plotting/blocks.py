@@ -10,6 +10,16 @@ from tutorial_lib.plotting.pictures import Box, Picture
 
 ASIDE = 0.17  # inches from the middle of a column to its stream and to its layers
 FAINT = 0.06  # the weight of looks that are not followed
+ROWS = [  # what stands where, in inches from above, and in which color
+    (0.3, "tokens", "quiet"),
+    (1.0, "norm", "quiet"),
+    (1.5, "attention", "query"),
+    (2.1, "added", "key"),
+    (3.0, "norm", "quiet"),
+    (3.5, "network", "value"),
+    (4.1, "added", "key"),
+    (4.72, "tokens", "quiet"),
+]
 
 
 def show_block(weights, tokens, *, query):
@@ -28,26 +38,26 @@ def show_block(weights, tokens, *, query):
     columns = [box.x for box in begin]
     lane = Box((LEFT + WIDTH) / 2, 1.5, WIDTH - LEFT, 0.62)
     picture.lane(lane, "query")
-    for i, x in enumerate(columns):
-        picture.arrow((x - ASIDE, begin[i].bottom[1]), (x - ASIDE, 4.55), "key")
+    for x in columns:
+        picture.arrow((x - ASIDE, begin[0].bottom[1]), (x - ASIDE, 4.55), "key")
         _leave(picture, x, 0.6)
         _join(picture, x, 2.1)
         _leave(picture, x, 2.6)
-        net = picture.box(x + ASIDE, 3.5, "", "value", width=0.3, height=0.5)
-        for size, y in ((0.05, 3.36), (0.11, 3.5), (0.05, 3.64)):
-            picture.line((net.x - size, y), (net.x + size, y), "value")
-        picture.arrow((x + ASIDE, net.top[1] - 0.2), net.top, "quiet")
-        picture.line(net.bottom, (net.x, 4.0), "quiet")
+        _think(picture, x + ASIDE)
         _join(picture, x, 4.1)
     _look(picture, [x + ASIDE for x in columns], weights, query)
-    rows = {0.3: "tokens", 1.0: "norm", 3.0: "norm", 4.72: "tokens"}
-    for y, name in rows.items():
-        picture.text(0, y, name, color="quiet", align="left")
-    picture.text(0, 1.5, "attention", color="query", align="left")
-    picture.text(0, 3.5, "network", color="value", align="left")
-    for y in (2.1, 4.1):
-        picture.text(0, y, "added", color="key", align="left")
+    for y, name, color in ROWS:
+        picture.text(0, y, name, color=color, align="left")
     return picture.figure
+
+
+def _think(picture, x):
+    """Draw a token's own network, narrow at both ends, and the lines to it."""
+    net = picture.box(x, 3.5, "", "value", width=0.3, height=0.5)
+    for size, y in ((0.05, 3.36), (0.11, 3.5), (0.05, 3.64)):
+        picture.line((x - size, y), (x + size, y), "value")
+    picture.arrow((x, net.top[1] - 0.2), net.top, "quiet")
+    picture.line(net.bottom, (x, 4.0), "quiet")
 
 
 def _leave(picture, x, y):
