@@ -38,7 +38,6 @@ FORM, CITATIONS = map(importlib.import_module, ("chapter_form", "citations"))
 FIRST_FORM = {
     "05_seq2seq",
     "06_bahdanau_attention",
-    "10_transformer_block",
     "14_vision_transformer",
 }
 FOLDED = {"setup": "# @title Setup", "picture": "# @title The picture"}

@@ -11,6 +11,7 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle, Wedge
 
 from tutorial_lib.plotting import (
     show_asking,
+    show_block,
     show_halves,
     show_heads,
     show_kernel,
@@ -87,6 +88,7 @@ PICTURES = {
     "asking": lambda: asking(),
     "turning": lambda: show_turning([(3, 1), (10, 8)], degrees=[60, 25, 12]),
     "halves": lambda: halves(),
+    "block": lambda: show_block(WEIGHTS, SENTENCE, query=4),
 }
 
 
@@ -233,6 +235,22 @@ def test_in_self_attention_one_query_meets_all_keys_and_the_values_come_back_to_
     assert np.argsort(widths).tolist() == np.argsort(WEIGHTS.numpy()).tolist()
 
 
+def test_in_a_block_every_stream_runs_through_and_one_query_looks_by_its_weights():
+    fig = show_block(WEIGHTS, SENTENCE, query=4)
+    found = texts(fig)
+    assert all(len(found[word]) == 2 for word in SENTENCE)  # in and out
+    assert len(found["+"]) == 2 * len(SENTENCE)
+    streams = arrows(fig, "key")
+    assert len(streams) == len(SENTENCE)
+    assert all(line[0] == line[2] for line in streams)
+    looks = arrows(fig, "query")
+    assert len(looks) == len(SENTENCE) ** 2
+    asker = looks[4 * len(SENTENCE) : 5 * len(SENTENCE)]
+    assert len({round(line[2], 3) for line in asker}) == 1
+    widths = [line[-1] for line in asker]
+    assert np.argsort(widths).tolist() == np.argsort(WEIGHTS.numpy()).tolist()
+
+
 def test_who_writes_looks_back_and_draws_what_stands_at_the_end():
     fig = writing()
     found = texts(fig)
@@ -327,6 +345,7 @@ def test_a_question_leads_to_every_patch_and_from_it_to_the_answer_by_weight():
             "2 weights are no square of patches",
         ),
         (lambda: lookup(keys=["a"]), "2 weights for 1 keys"),
+        (lambda: show_block(WEIGHTS, ["a"], query=0), "6 weights for 1 tokens"),
         (lambda: show_writing(["a"], ["b"], [0.5, 0.5]), "2 weights for 1 words"),
         (lambda: show_asking(["a"], {"x": (1, "b", "c")}, "d"), "no such place"),
         (lambda: lookup(values="xyz"), "2 weights for 3 values"),

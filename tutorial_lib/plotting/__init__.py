@@ -8,6 +8,7 @@ inches wide at most: it can be read on a phone.
 Nothing here knows a model or a data set.
 """
 
+from tutorial_lib.plotting.blocks import show_block
 from tutorial_lib.plotting.charts import (
     show_bars,
     show_curves,
@@ -35,6 +36,7 @@ from tutorial_lib.plotting.looks import show_looks, show_question
 __all__ = [
     "show_asking",
     "show_bars",
+    "show_block",
     "show_curves",
     "show_halves",
     "show_heads",

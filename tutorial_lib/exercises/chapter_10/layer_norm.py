@@ -1,6 +1,6 @@
-"""Checks for chapter 10: which numbers a norm averages, and layer norm.
+"""Checks for chapter 10: layer norm.
 
-The definitions here are slow loops; this module does not know the vectorized ones.
+The definition here is a slow loop; this module does not know the vectorized one.
 """
 
 import contextlib
@@ -24,112 +24,8 @@ def watched(owner, name):
         yield calls
 
 
-_ONE_FOR_ALL = (
-    "one-for-all",
-    "You put the whole batch into one mean. Only the dark cells of one panel of the "
-    "figure go into one.",
-)
-
-NUMBERS = {
-    "layer norm": {
-        18 * 64: (
-            "whole-sentence",
-            "Your layer norm averages over a whole sentence. It averages over the "
-            "numbers of one token, for each token by itself.",
-        ),
-        32 * 18: (
-            "batch-columns",
-            "Your layer norm averages over a column, as batch norm does. It averages "
-            "over the numbers of one token.",
-        ),
-        32 * 18 * 64: _ONE_FOR_ALL,
-        18: (
-            "words-only",
-            "Your layer norm averages over the words of a sentence. It averages over "
-            "the numbers of one token, and no other token counts.",
-        ),
-    },
-    "batch norm": {
-        32: (
-            "one-place",
-            "Your batch norm has a mean of its own for each place in the sentence. It "
-            "averages over all tokens of all sentences: 32 · 18.",
-        ),
-        18: (
-            "one-sentence",
-            "Your batch norm averages over the tokens of one sentence. It averages "
-            "over all tokens of all sentences: 32 · 18.",
-        ),
-        32 * 18 * 64: _ONE_FOR_ALL,
-        32 * 64: (
-            "columns-too",
-            "Your batch norm averages over the d_model columns, too. Each column has a "
-            "mean of its own.",
-        ),
-        64: (
-            "token",
-            "Your batch norm averages over the numbers of one token, as layer norm "
-            "does. It averages over a column: all tokens of all sentences.",
-        ),
-    },
-}
-
-
-averages = Exercise(
-    "10.1",
-    "How many are averaged?",
-    hints=[
-        "Look at the figure with the two grids: the dark cells of a panel go into one "
-        "mean. How many such groups are there?",
-        "Layer norm: one mean for every token, of its d_model numbers.",
-        "Batch norm: one mean for every one of the d_model columns, of the 32 · 18 "
-        "tokens in it.",
-    ],
-)
-
-
-@averages.spec
-def averaged():
-    """Average once, and count."""
-    x = torch.ones(32, 18, 64)
-    found = {}
-    for name, dims in (("layer norm", (2,)), ("batch norm", (0, 1))):
-        means = x.mean(dim=dims).numel()
-        found[name] = {"numbers in a mean": x.numel() // means, "means": means}
-    return found
-
-
-@averages.step("the right four numbers")
-def _(probe):
-    answer = probe()
-    for name, known in NUMBERS.items():
-        numbers, means = _entries(answer, name)
-        if numbers in known:
-            probe.fail(*known[numbers])
-        probe.require(
-            numbers * means == 32 * 18 * 64,
-            "product",
-            f"{name.capitalize()}: {means:g} means of {numbers:g} numbers are "
-            f"{numbers * means:g} numbers, but the batch has 32 · 18 · 64 = 36864, and "
-            "each of them goes into one mean.",
-        )
-        right = averaged()[name]["numbers in a mean"]
-        sentence = f"{name.capitalize()}: {numbers:g} numbers in a mean is not right."
-        probe.require(numbers == right, "value", sentence)
-    probe.same()
-
-
-def _entries(answer, name):
-    """Return the two numbers of a norm, or the right ones if they are no numbers."""
-    right = averaged()[name].values()
-    try:
-        return [float(answer[name][key]) for key in averaged()[name]]
-    except (KeyError, TypeError, ValueError):
-        return [*right]  # what else the answer is, `same` says
-
-
 norm = Exercise(
-    "10.2",
+    "10.1",
     "Layer norm",
     name="normalize_layer",
     returns="batch token d_model",

@@ -140,7 +140,7 @@ counting = Exercise(
     name="vit_parameters",
     hints=[
         "A block has 4 · d_model² + 2 · d_model · d_ff + 9 · d_model + d_ff, as in "
-        "exercise 10.5. What stands in front of the blocks, and what behind them?",
+        "exercise 10.3. What stands in front of the blocks, and what behind them?",
         "In front: the linear map of a patch with its biases, the class token, and a "
         "position for every token.",
         "Behind: one norm with a gamma and a beta, and a linear map to the classes "
