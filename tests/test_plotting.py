@@ -20,12 +20,10 @@ from tutorial_lib.plotting import (
     show_images,
     show_looks,
     show_lookup,
-    show_losses,
     show_paths,
     show_unrolled,
     show_writing,
 )
-from tutorial_lib.plotting.charts import running_mean
 from tutorial_lib.plotting.colors import (
     DARK,
     DARK_SCALES,
@@ -39,7 +37,6 @@ from tutorial_lib.plotting.colors import (
 from tutorial_lib.plotting.dark import PAPER, darkened, on_dark
 from tutorial_lib.plotting.figure import DARK_PNG, draw, in_few_colors
 from tutorial_lib.plotting.panels import WIDTH
-from tutorial_lib.training import History
 
 WORDS = ["the", "animal", "crossed", "the", "street"]
 
@@ -372,10 +369,7 @@ def test_a_label_with_dollars_is_shown_as_it_is_written(name):
 
 
 def test_the_powers_of_a_logarithmic_scale_are_mathematics():
-    history = History()
-    for loss in (1e-5, 1000.0):
-        history.append(1, loss, 0.1, 1.0)
-    fig = show_losses(history)
+    fig = show_curves([1, 2], {"loss": [1e-5, 1000.0]}, yscale="log")
     fig.savefig(io.BytesIO())
     ticks = fig.axes[0].get_yticklabels()
     powers = [tick for tick in ticks if "^" in tick.get_text()]
@@ -420,43 +414,6 @@ def test_an_image_with_three_channels_is_colored():
 def test_a_chart_of_nothing_or_of_what_does_not_fit_is_refused(show, message):
     with pytest.raises(ValueError, match=message):
         show()
-
-
-def test_a_running_mean_takes_what_there_is_at_the_ends():
-    assert running_mean([1, 3, 8, 0, 4], 1) == [2, 4, 11 / 3, 4, 2]
-    assert running_mean([1, 3, 8], 0) == [1, 3, 8]
-    assert running_mean([1, 3, 8], 9) == [4, 4, 4]
-
-
-@pytest.mark.parametrize("yscale", ["log", "linear"])
-def test_the_plot_shows_every_loss_and_their_running_mean(yscale):
-    history = History()
-    for step in range(100):
-        history.append(1, 1 / (step + 1), 0.1, 1.0)
-    [ax] = show_losses(history, yscale=yscale).axes
-    assert ax.get_yscale() == yscale
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("step", "loss")
-    [points] = ax.collections
-    assert points.get_offsets()[:, 0].tolist() == history.steps
-    assert points.get_offsets()[:, 1].tolist() == pytest.approx(history.losses)
-    [curve] = ax.lines
-    assert curve.get_label() == "mean of 5 steps"
-    assert curve.get_ydata().tolist() == pytest.approx(running_mean(history.losses, 2))
-
-
-def test_the_plot_of_a_long_run_shows_some_of_its_steps_and_says_so():
-    history = History()
-    for _ in range(1001):
-        history.append(1, 1.0, 0.1, 1.0)
-    [ax] = show_losses(history).axes
-    [points] = ax.collections
-    assert points.get_label() == "one step in 3"
-    assert points.get_offsets()[:, 0].tolist() == list(range(1, 1002, 3))
-
-
-def test_a_history_without_a_step_cannot_be_plotted():
-    with pytest.raises(ValueError, match="no step to plot: train first"):
-        show_losses(History())
 
 
 # --- On white paper and on dark

@@ -14,7 +14,6 @@ from tutorial_lib.plotting.charts import (
     show_curves,
     show_images,
     show_levels,
-    show_losses,
     show_paths,
 )
 from tutorial_lib.plotting.clocks import show_turning
@@ -46,7 +45,6 @@ __all__ = [
     "show_levels",
     "show_looks",
     "show_lookup",
-    "show_losses",
     "show_masks",
     "show_paths",
     "show_question",

@@ -1,7 +1,7 @@
-"""Charts: curves, losses, bars, scores in the plane, and images."""
+"""Charts: curves, bars, scores in the plane, and images."""
 
 import math
-from itertools import accumulate, cycle
+from itertools import cycle
 
 import torch
 
@@ -266,33 +266,3 @@ def _check_images(images):
             raise ValueError(
                 f"an image is (height, width) or (3, height, width), got {shape}"
             )
-
-
-def show_losses(history, *, yscale="log"):
-    """Draw a training run's losses, thinned out if they are many, and their mean.
-
-    ``history`` is what ``tutorial_lib.training.fit`` returns; ``yscale`` is
-    matplotlib's: take "linear" for losses that reach 0. Raises ValueError if the run
-    has no step.
-    """
-    steps = history.steps
-    if not steps:
-        raise ValueError("this history has no step to plot: train first")
-    thin = -(-len(steps) // 500)  # more points than that only make a blot
-    radius = max(len(steps) // 40, 1)
-    return show_curves(
-        steps,
-        {f"mean of {2 * radius + 1} steps": running_mean(history.losses, radius)},
-        points=(steps[::thin], history.losses[::thin]),
-        points_label="each step" if thin == 1 else f"one step in {thin}",
-        xlabel="step",
-        ylabel="loss",
-        yscale=yscale,
-    )
-
-
-def running_mean(values, radius):
-    """Average each value with those up to ``radius`` places away that there are."""
-    sums, places = [0, *accumulate(values)], range(len(values))
-    ends = [(max(i - radius, 0), min(i + radius + 1, len(values))) for i in places]
-    return [(sums[end] - sums[start]) / (end - start) for start, end in ends]

@@ -1,6 +1,6 @@
-"""Checks for the second half of chapter 5: BLEU of a sentence and of a corpus.
+"""The check of chapter 5's BLEU.
 
-The definitions here cross n-grams off one by one; this module does not know counters.
+The definition here crosses n-grams off one by one; this module knows no counters.
 """
 
 import math
@@ -13,19 +13,6 @@ REFERENCE = ["la", "petite", "fille", "ne", "garde", "pas", "le", "chat"]
 SHORTER = ["la", "fille", "ne", "garde", "pas", "le", "chat"]
 REPEATED = ["le", "le", "garde", "pas", "le", "chat", "la", "petite"]
 MIXED = ["chat", "pas", "le", "la"]  # every word is right, but no run of three
-
-sentence = Exercise(
-    "5.3",
-    "Full marks for one word",
-    name="sentence_bleu",
-    hints=[
-        "Let n always run from 1 to 4, and let a precision without any n-gram be 0.",
-        "A geometric mean of four: each precision to the power ¼. Guard the two "
-        "divisions against an output of no words, or of fewer than n.",
-        "`if len(output) < 4: return 0.0` settles all the short ones at once.",
-    ],
-    tolerance=1e-6,
-)
 
 
 def _runs(words, n):
@@ -56,50 +43,6 @@ def _bleu(outputs, references):
     return math.exp(logarithm)
 
 
-@sentence.spec
-def sentence_bleu(output, reference):
-    """Take a corpus of one sentence."""
-    return _bleu([output], [reference])
-
-
-@sentence.step("a right sentence scores 1, be it of four words")
-def _(probe):
-    for words in (REFERENCE, REFERENCE[:4]):
-        probe(words, words)
-        probe.same()
-
-
-@sentence.step("the mean of the four precisions is geometric, all weighing the same")
-def _(probe):
-    probe([*REFERENCE[:7], "chien"], REFERENCE)
-    probe.same()
-    probe(["ne", "garde", "pas", "le", "la", "petite", "fille", "chat"], REFERENCE)
-    probe.same()
-
-
-@sentence.step("a word counts as often as the reference has it")
-def _(probe):
-    probe(REPEATED, REFERENCE)
-    probe.same()
-
-
-@sentence.step("a longer output is not rewarded for its length")
-def _(probe):
-    probe([*REFERENCE, "et", "le", "chien"], REFERENCE)
-    probe.same()
-
-
-@sentence.step("a shorter one is punished: the chapter's sentence scores 0.729")
-def _(probe):
-    probe(SHORTER, REFERENCE)
-    probe.same()
-
-
-@sentence.step("an output that shares words, but no run of four, scores 0")
-def _(probe):
-    _expect_no_smoothing(probe, probe(MIXED, REFERENCE))
-
-
 def _expect_no_smoothing(probe, score):
     probe.require(
         probe.close(score, 0.0, tolerance=1e-6),
@@ -110,24 +53,9 @@ def _expect_no_smoothing(probe, score):
     )
 
 
-@sentence.step("an output without runs of four scores 0")
-def _(probe):
-    for words in (["dort"], ["elle", "dort"], ["elle", "dort", "bien"]):
-        probe(words, words)
-        probe.same()
-
-
-@sentence.step("an output of no words, or with none in common, scores 0")
-def _(probe):
-    probe([], REFERENCE)
-    probe.same()
-    probe(["un", "deux", "trois", "quatre", "cinq"], REFERENCE)
-    probe.same()
-
-
 corpus = Exercise(
-    "5.4",
-    "From sentences to a corpus",
+    "5.3",
+    "BLEU of a corpus",
     name="corpus_bleu",
     tolerance=1e-6,
     hints=[
@@ -152,7 +80,7 @@ def _table():
     return [o.split() for o in outputs], [t.split() for t in truth]
 
 
-@corpus.step("one sentence scores as in Exercise 5.3")
+@corpus.step("one sentence scores what the formula says")
 def _(probe):
     probe([[*REFERENCE, "et", "dort"]], [REFERENCE])
     probe.same()

@@ -8,9 +8,9 @@ from torch import nn
 
 from tutorial_lib.exercises.exercise import Exercise
 
-from .bleu import corpus, sentence
+from .bleu import corpus
 
-__all__ = ["corpus", "sentence", "split", "states"]
+__all__ = ["corpus", "rounding", "split", "states"]
 
 split = Exercise(
     "5.1",
@@ -245,3 +245,59 @@ def _(probe):
     [slopes] = probe.gradients(words)
     message = "The last states answer to padding: its slope must be exactly 0."
     probe.require(slopes[1, 2:].eq(0).all(), "padding-read", message)
+
+
+rounding = Exercise(
+    "5.4",
+    "How fine must the card be?",
+    name="round_card",
+    fallback="tutorial_lib.exercises.chapter_05.solutions:round_card",
+    hints=[
+        "Count the intervals from the left, beginning with 0: a number x lies "
+        "(x + 1) / 2 of the whole way from −1 to 1.",
+        "`((card + 1) / 2 * 2**bits).floor()` is the number of the interval; 1 itself "
+        "would begin one too many, so `.clamp(max=2**bits - 1)`.",
+        "The middle of interval i lies (i + 0.5) / 2**bits of the whole way.",
+    ],
+)
+
+
+@rounding.spec
+def round_card(card, bits):
+    """Look every number up in the list of middles: the nearest is its own."""
+    count = 2**bits
+    middles = torch.linspace(-1, 1, 2 * count + 1, dtype=card.dtype)[1::2]
+    gaps = (card.unsqueeze(-1) - middles).abs()  # (batch, d_memory, interval)
+    return middles[gaps.argmin(dim=-1)]
+
+
+def _card(*shape):
+    """Make numbers between −1 and 1 that lie on no border between two intervals."""
+    return (torch.randint(64, shape) + 0.3) / 32 - 1
+
+
+@rounding.step("two bits leave −0.75, −0.25, 0.25 and 0.75")
+def _(probe):
+    probe(torch.tensor([[-0.9, -0.1, 0.2, 0.8]]), 2)
+    probe.same()
+
+
+@rounding.step("each further bit halves the intervals")
+def _(probe):
+    card = _card(3, 8)
+    for bits in (1, 3, 5):
+        probe(card, bits)
+        probe.same()
+
+
+@rounding.step("both ends belong to their intervals")
+def _(probe):
+    probe(torch.tensor([[-1.0, 1.0, 0.99]]), 2)
+    probe.same()
+
+
+@rounding.step("a card of one batch, or of none")
+def _(probe):
+    for shape in ((1, 5), (5,)):
+        probe(_card(*shape), 3)
+        probe.same()
