@@ -28,7 +28,11 @@ from tutorial_lib.plotting.ideas import (
     show_unrolled,
     show_writing,
 )
-from tutorial_lib.plotting.looks import show_looks, show_question
+from tutorial_lib.plotting.looks import (
+    show_looks,
+    show_question,
+    show_vision_transformer,
+)
 
 __all__ = [
     "show_asking",
@@ -48,5 +52,6 @@ __all__ = [
     "show_scaled_dot_product",
     "show_self_attention",
     "show_unrolled",
+    "show_vision_transformer",
     "show_writing",
 ]
