@@ -41,7 +41,6 @@ FIRST_FORM = {
     "09_positional_encoding",
     "10_transformer_block",
     "11_transformer",
-    "14_vision_transformer",
 }
 FOLDED = {"setup": "# @title Setup", "picture": "# @title The picture"}
 FOLDED |= {"aside": "# @title ", "claim": "# @title Checked: "}

@@ -138,7 +138,7 @@ def read_some(model, images, kept):
 
 @torch.no_grad()
 def _reader():
-    """Return a small model, 3 × 3 patches of 2 × 2 pixels, whose every number counts."""
+    """Return a small model, of 3 × 3 patches, whose every number counts."""
     model = VisionTransformer(6, 2, 4, 8, blocks=2, heads=2, d_ff=16).eval()
     for parameter in model.parameters():
         parameter.add_(0.4 * torch.randn_like(parameter))
