@@ -41,14 +41,15 @@ def show_patch_attention(
     ``weights`` are (query, key), (head, query, key), (layer, head, query, key) or a
     list with one (1, head, query, key) per layer, over the patches row by row, and
     with ``class_token`` over that token before them. ``image`` is (height, width) or
-    (channel, height, width), in 0…1: one channel is ink, dark on white, three become
-    grey, since color stands for weights. The patches are squares; their size follows
-    from the numbers of patches and pixels. ``layer`` and ``head`` (a number or "mean")
-    are shown first. The color goes from 0 to the query's largest weight for a patch,
-    or to 1, as a reader chooses; equal weights would be 1 / 50 among 50 tokens.
+    (channel, height, width), in 0…1: one channel is ink, dark on white, which weights
+    color; three are a photograph, which fades where nobody looks. The patches are
+    squares; their size follows from the numbers of patches and pixels. ``layer`` and
+    ``head`` (a number or "mean") are shown first. Full strength is the query's largest
+    weight for a patch, or 1, as a reader chooses; equal weights would be 1 / 50 among
+    50 tokens.
 
-    With ``questions``, a text for each query, the weights are (…, question, patch) and
-    there is no class token. The image keeps its colors, and fades where nobody looks.
+    With ``questions``, a text for each query, the weights are (…, question, patch),
+    there is no class token, and ink fades like a photograph.
     Raises ValueError for scores, NaN, an image outside 0…1 or of another size, more
     than 256 patches, 65,536 pixels or 1 MB.
     """
@@ -57,16 +58,14 @@ def show_patch_attention(
     questions = [as_text(question) for question in questions]
     class_token = bool(class_token) and not questions
     pixels = as_pixels(image)  # (height, width, 3), or (height, width) for ink
-    if questions and pixels.ndim == 2:
-        pixels = np.repeat(255 - pixels[..., None], 3, axis=-1)
+    pixels = _as_colors(pixels) if questions else pixels
     _check_queries(weights.shape, len(questions))
     patch = _patch_size(weights.shape[-1], pixels.shape[:2], class_token)
     shown = choose(weights, layer, head)
     grid = [length // patch for length in pixels.shape[:2]]
-    image_data = {"grid": grid, "patch": patch, "faded": pixels.ndim == 3}
-    data = {"shown": shown, "classToken": class_token, **image_data}
+    data = {"shown": shown, "classToken": class_token, "grid": grid, "patch": patch}
     data |= {"questions": questions or None} | as_data(weights)
-    data["picture"] = as_picture(pixels)
+    data |= {"picture": as_picture(pixels), "faded": pixels.ndim == 3}
     first = with_mean(weights)[shown["layer"], shown["head"]]
     say = _answers if questions else _sentence
     draw = _draw_faded if pixels.ndim == 3 else _draw_ink
@@ -106,6 +105,11 @@ def as_pixels(image):
     image = image.reshape(channels, *image.shape[-2:]).transpose(1, 2, 0)
     image = image if channels == 3 else image[..., 0]
     return np.round(255 * image).clip(0, 255).astype(np.uint8)
+
+
+def _as_colors(pixels):
+    """Return ink as colors (height, width, 3), dark on white; a photograph is one."""
+    return pixels if pixels.ndim == 3 else np.stack(3 * [255 - pixels], axis=-1)
 
 
 def as_picture(pixels):

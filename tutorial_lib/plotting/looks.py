@@ -111,21 +111,13 @@ def show_vision_transformer(image, *, answer, rows=3):
     """
     if not 2 <= rows <= 4:
         raise ValueError(f"rows must be 2 to 4 to be drawn, got {rows}")
-    picture, image = Picture(WIDTH, 4.5), array(image)
-    patches = picture.patches(Box(MIDDLE, 0.85, 1.5, 1.5), image, rows)
-    step = (WIDTH - LEFT) / (1 + len(patches))
-    sides = {"left": LEFT, "right": WIDTH}
-    colors = ["value", *["key"] * len(patches)]
+    picture = Picture(WIDTH, 4.5)
+    step = (WIDTH - LEFT) / (1 + rows**2)
+    colors, sides = ["value", *["key"] * rows**2], {"left": LEFT, "right": WIDTH}
     numbers = picture.row([*map(str, range(len(colors)))], 2.55, colors, **sides)
-    first = picture.box(numbers[0].x, 2.1, "?", "value", width=0.86 * step)
     states = picture.row("h" * len(colors), 3.5, colors, **sides)
-    high, wide = (size // rows for size in image.shape[-2:])
-    for i, (patch, below) in enumerate(zip(patches, numbers[1:], strict=True)):
-        row, column = divmod(i, rows)
-        part = image[:, row * high : (row + 1) * high, column * wide :][..., :wide]
-        token = Box(below.x, 2.1, 0.86 * step, 0.86 * step)
-        picture.patches(token, part, 1)
-        picture.arrow(patch.bottom, token.top, "line", weight=0.03)
+    _cut_to_tokens(picture, array(image), rows, numbers[1:], 0.86 * step)
+    first = picture.box(numbers[0].x, 2.1, "?", "value", width=0.86 * step)
     picture.lane(Box(MIDDLE, 3.27, WIDTH - LEFT, 0.95), "query")
     for query, key in itertools.product(states, numbers):
         weight = 0.12 if query is states[0] else 0.03
@@ -138,3 +130,15 @@ def show_vision_transformer(image, *, answer, rows=3):
     for y, name in names.items():
         picture.text(0, y, name, color="quiet", align="left")
     return picture.figure
+
+
+def _cut_to_tokens(picture, image, rows, places, side):
+    """Cut an image, and lay its patches in a row above ``places``, as their tokens."""
+    patches = picture.patches(Box(MIDDLE, 0.85, 1.5, 1.5), image, rows)
+    high, wide = (size // rows for size in image.shape[-2:])
+    for i, (patch, below) in enumerate(zip(patches, places, strict=True)):
+        row, column = divmod(i, rows)
+        part = image[:, row * high : (row + 1) * high, column * wide :][..., :wide]
+        token = Box(below.x, 2.1, side, side)
+        picture.patches(token, part, 1)
+        picture.arrow(patch.bottom, token.top, "line", weight=0.03)
