@@ -763,20 +763,38 @@ def test_the_size_of_the_patches_follows(tokens, class_token, size, patch, grid)
     assert data["classToken"] is class_token
 
 
-def test_one_channel_is_ink_and_three_are_grey():
-    def pixels(image):
-        data = data_of(show_patch_attention(PATCH_WEIGHTS, image))
-        return list(base64.b64decode(data["pixels"])), data["ink"]
+def sent(figure):
+    """Return the bytes of the image that a figure carries, as Pillow reads the file."""
+    from PIL import Image
 
-    shades = [17 * i for i in range(16)]  # 255 / 15 a step
+    head, _, file = figure.data["picture"].partition(",")
+    image = Image.open(io.BytesIO(base64.b64decode(file)))
+    assert head == f"data:image/{image.format.lower()};base64"
+    return np.array(image)
+
+
+def test_one_channel_is_ink_and_three_are_a_photograph():
+    shades = [[17 * (4 * i + j) for j in range(4)] for i in range(4)]  # 255 / 15 a step
     for image in (IMAGE, IMAGE[None], IMAGE.tolist(), IMAGE.double().numpy()):
-        assert pixels(image) == (shades, True)
-    assert pixels(IMAGE.expand(3, 4, 4)) == (shades, False)
-    # The luminance of red, green and blue, as television weighs them.
-    for channel, luminance in enumerate([76, 150, 29]):
-        image = torch.zeros(3, 4, 4)
-        image[channel] = 1
-        assert pixels(image) == ([luminance] * 16, False)
+        figure = show_patch_attention(PATCH_WEIGHTS, image)
+        assert sent(figure).tolist() == shades and not figure.data["faded"]
+    photograph = torch.rand(3, 4, 4)
+    figure = show_patch_attention(PATCH_WEIGHTS, photograph)
+    assert (
+        np.abs(sent(figure) / 255 - photograph.permute(1, 2, 0).numpy()).max() < 0.003
+    )
+    assert figure.data["faded"]
+
+
+def test_a_large_photograph_travels_as_a_small_file():
+    across = torch.linspace(0, 1, 224).expand(224, 224)
+    photograph = torch.stack([across, across.T, 1 - across])
+    figure = show_patch_attention(torch.eye(196), photograph, class_token=False)
+    assert figure.data["picture"].startswith("data:image/jpeg")
+    assert len(figure.data["picture"]) < 20_000
+    assert (
+        np.abs(sent(figure) / 255 - photograph.permute(1, 2, 0).numpy()).mean() < 0.02
+    )
 
 
 def test_weights_of_patches_travel_to_the_thousandth_with_the_mean_of_the_heads():
@@ -807,9 +825,8 @@ def test_questions_say_where_each_of_them_looks():
 def test_an_image_that_is_asked_keeps_its_colors(colored):
     image = torch.rand(3, 4, 4) if colored else IMAGE
     asked = show_patch_attention(torch.eye(4)[:1], image, questions=["?"])
-    sent = torch.tensor([*base64.b64decode(asked.data["pixels"])]).reshape(4, 4, 3)
     expected = image.permute(1, 2, 0) if colored else 1 - image[..., None]
-    assert (sent / 255 - expected).abs().max() < 0.003
+    assert np.abs(sent(asked) / 255 - expected.numpy()).max() < 0.003
 
 
 def test_layer_head_image_and_query_change_the_picture_of_the_patches():

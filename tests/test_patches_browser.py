@@ -271,16 +271,21 @@ def test_in_the_dark_ink_is_light_and_weights_shine(shown):
     assert_overlay(page, weights_of((1, 2))[1:])
 
 
+def veiled(image, shares):
+    """Return an image (channel, height, width) under a veil but for these shares."""
+    return 127 / 255 + (0.22 + 0.78 * shares) * (image - 127 / 255)
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_photograph_is_no_negative(scheme, shown):
-    photograph = torch.zeros(3, 4, 4)
-    photograph[:, :2] = 1
-    weights = torch.eye(5)  # each token at itself: nothing lies over the image
+def test_a_photograph_keeps_its_colors_under_a_veil_where_nobody_looks(scheme, shown):
+    photograph = torch.rand(3, 4, 4, generator=torch.manual_seed(6)).double()
+    weights = torch.zeros(5, 5)
+    weights[:, 1], weights[:, 4] = 0.8, 0.2
     page = shown(show_patch_attention(weights, photograph), color_scheme=scheme)
-    light = torch.zeros(4, 4).double()
-    light[:2] = 1
-    expected = blended(light, torch.zeros(4, 4), scheme == "dark")
-    assert (canvas_of(page)[..., :3] - expected).abs().max() < 0.01
+    shares = torch.tensor([[1.0, 0], [0, 0.25]]).double()
+    shares = shares.repeat_interleave(2, 0).repeat_interleave(2, 1)
+    found = canvas_of(page)[..., :3].permute(2, 0, 1)
+    assert (found - veiled(photograph, shares)).abs().max() < 0.01
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -349,9 +354,8 @@ def test_a_question_lights_what_it_looks_at_in_the_colors_of_the_image(shown):
             page.get_by_role("button", name=name).click()
             shares = weights[question].reshape(3, 4) / weights[question].max()
             shares = shares.repeat_interleave(2, 0).repeat_interleave(2, 1)
-            expected = 127 / 255 + (0.22 + 0.78 * shares) * (image - 127 / 255)
             found = canvas_of(page)[..., :3].permute(2, 0, 1)
-            assert (found - expected).abs().max() < 0.01
+            assert (found - veiled(image, shares)).abs().max() < 0.01
 
 
 def test_a_question_says_what_it_gives_to_the_patch_pointed_at(shown, barriers):

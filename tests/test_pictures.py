@@ -23,6 +23,7 @@ from tutorial_lib.plotting import (
     show_self_attention,
     show_turning,
     show_unrolled,
+    show_vision_transformer,
     show_writing,
 )
 from tutorial_lib.plotting.colors import DARK, LIGHT, contrast
@@ -337,12 +338,33 @@ def test_a_question_leads_to_every_patch_and_from_it_to_the_answer_by_weight():
     assert len(fig.axes) == 5
 
 
+def test_an_image_becomes_tokens_of_which_the_first_says_what_it_is():
+    image = torch.rand(3, 6, 6)
+    fig = show_vision_transformer(image, answer="tower", rows=2)
+    found = texts(fig)
+    numbers = [found[str(i)][0][0] for i in range(5)]
+    assert numbers == sorted(numbers) and len(found["h"]) == 5
+    assert found["?"][0][0] == pytest.approx(numbers[0])
+    shown = [ax.images[0].get_array() for ax in fig.axes[1:]]
+    assert len(shown) == 8  # four patches, and the same ones as tokens
+    patches = image.unfold(1, 3, 3).unfold(2, 3, 3).flatten(1, 2)  # (color, patch, …)
+    for i in range(4):
+        for part in (shown[i], shown[4 + i]):
+            assert torch.tensor(part).permute(2, 0, 1).allclose(patches[:, i])
+    looks = [line for line in arrows(fig, "query") if line[1] != line[3]]
+    assert len(looks) == 25 and "tower" in found
+
+
 @pytest.mark.parametrize(
     ("show", "message"),
     [
         (
             lambda: show_question(torch.ones(3, 4, 4), [1, 0], question="", answer=""),
             "2 weights are no square of patches",
+        ),
+        (
+            lambda: show_vision_transformer(torch.ones(3, 5, 5), answer="", rows=5),
+            "rows must be 2 to 4",
         ),
         (lambda: lookup(keys=["a"]), "2 weights for 1 keys"),
         (lambda: show_block(WEIGHTS, ["a"], query=0), "6 weights for 1 tokens"),

@@ -7,7 +7,6 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from tutorial_lib.position import sinusoidal_grid
 from tutorial_lib.recording import record_attention
 from tutorial_lib.training import fit
 from tutorial_lib.vit import (
@@ -101,21 +100,12 @@ def test_a_patch_is_unfolded_row_by_row_and_multiplied():
 
 
 @either_pool
-@pytest.mark.parametrize("positions", ["learned", "sinusoidal", None])
+@pytest.mark.parametrize("positions", ["learned", None])
 @pytest.mark.parametrize("patch_size", [1, 4, 12])
 def test_the_logits_are_those_computed_patch_by_patch(pool, positions, patch_size):
     model = classifier(pool=pool, positions=positions, patch_size=patch_size)
     images = torch.rand(3, 2, 12, 12)
     torch.testing.assert_close(model(images), by_hand(model, images))
-
-
-@either_pool
-def test_sinusoids_are_of_row_and_column_and_the_class_token_gets_none(pool):
-    model = classifier(pool=pool, positions="sinusoidal")
-    table = model.tokens.position.table
-    torch.testing.assert_close(table[-9:], sinusoidal_grid(3, 3, 16))
-    assert len(table) == 9 + (pool == "cls") and not table[:-9].any()
-    assert "tokens.position.table" not in dict(model.named_parameters())
 
 
 def test_learned_positions_and_the_class_token_start_small_but_not_at_0():
@@ -131,10 +121,10 @@ def test_without_positions_the_patches_are_a_set(pool):
     swapped = images.clone()
     swapped[..., :4, :4] = images[..., 4:8, 8:]
     swapped[..., 4:8, 8:] = images[..., :4, :4]
-    for positions in ("learned", "sinusoidal", None):
+    for positions in ("learned", None):
         model = classifier(pool=pool, positions=positions)
         moved[positions] = (model(images) - model(swapped)).abs().max().item()
-    assert moved[None] < 1e-5 < 1e-2 < min(moved["learned"], moved["sinusoidal"]), moved
+    assert moved[None] < 1e-5 < 1e-2 < moved["learned"], moved
 
 
 @either_pool
@@ -183,7 +173,7 @@ def test_tokens_are_dropped_before_the_blocks_but_in_training_alone():
 @either_pool
 def test_it_learns_where_the_bright_patch_is_if_it_has_positions(pool):
     right = {}
-    for positions in ("learned", "sinusoidal", None):
+    for positions in ("learned", None):
         model = VisionTransformer(8, 4, 4, 16, 1, 2, 32, pool=pool, positions=positions)
         fit(
             model,
@@ -196,7 +186,7 @@ def test_it_learns_where_the_bright_patch_is_if_it_has_positions(pool):
         images, places = bright_patches()
         found = model(images).argmax(dim=1)
         right[positions] = (found == places).float().mean().item()
-    assert right["learned"] == right["sinusoidal"] == 1 and right[None] < 0.6, right
+    assert right["learned"] == 1 and right[None] < 0.6, right
 
 
 @pytest.mark.parametrize(
@@ -206,8 +196,7 @@ def test_it_learns_where_the_bright_patch_is_if_it_has_positions(pool):
         ((28, 0, 10, 16, 1, 4, 32), {}, "patch_size must divide image_size: 0 does"),
         ((28, 4, 10, 16, 1, 3, 32), {}, "heads must divide d_model: 3 does not"),
         ((28, 4, 10, 16, 1, 4, 32), {"pool": "max"}, 'pool must be "cls" or "mean"'),
-        ((28, 4, 10, 16, 1, 4, 32), {"positions": "rotary"}, "got 'rotary'"),
-        ((28, 4, 10, 18, 1, 3, 32), {"positions": "sinusoidal"}, "4 must divide d_mod"),
+        ((28, 4, 10, 16, 1, 4, 32), {"positions": "sinusoidal"}, '"learned" or None'),
     ],
 )
 def test_sizes_that_do_not_fit_are_refused(sizes, options, message):

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from tutorial_lib.position import LearnedEncoding, TableEncoding, sinusoidal_grid
+from tutorial_lib.position import LearnedEncoding
 from tutorial_lib.transformer import EncoderBlock
 
 
@@ -35,19 +35,6 @@ class PatchEmbedding(nn.Module):
         return x.contiguous()  # or every block would read it across
 
 
-class GridEncoding(TableEncoding):
-    """Add sinusoids of its row and column to each patch of ``side`` × ``side``.
-
-    With ``class_token`` the first token is no patch, and gets nothing. Raises
-    ValueError unless 4 divides d_model.
-    """
-
-    def __init__(self, side, d_model, *, class_token):
-        super().__init__()
-        table = sinusoidal_grid(side, side, d_model)  # (patch, d_model)
-        self.register_buffer("table", F.pad(table, (0, 0, int(class_token), 0)))
-
-
 class ImageTokens(nn.Module):
     """Turn an image into tokens that know their place: equation 1 of the paper.
 
@@ -65,8 +52,6 @@ class ImageTokens(nn.Module):
         self.class_token, self.position = first, nn.Identity()
         if positions == "learned":
             self.position = LearnedEncoding(d_model, with_class + side**2)
-        elif positions == "sinusoidal":
-            self.position = GridEncoding(side, d_model, class_token=with_class)
 
     def forward(self, images):
         """Return the tokens (batch, token, d_model) of ``images``."""
@@ -84,9 +69,9 @@ class VisionTransformer(nn.Module):
     ``image_size`` is both height and width, in pixels, and is cut into patches of
     ``patch_size``; d_model, heads and d_ff are those of each of the ``blocks``. The
     classes are read from a class token (``pool="cls"``) or from the mean of all
-    patches ("mean"). ``positions`` are "learned", "sinusoidal", of row and column, or
-    None. Raises ValueError if the patches do not fill the image, or the other sizes do
-    not fit. Dosovitskiy et al. (2021), equations 1 to 4.
+    patches ("mean"). ``positions`` are "learned" or None. Raises ValueError if the
+    patches do not fill the image, or the other sizes do not fit. Dosovitskiy et al.
+    (2021), equations 1 to 4.
     """
 
     def __init__(
@@ -137,10 +122,8 @@ def check_options(image_size, patch_size, pool, positions):
         )
     if pool not in ("cls", "mean"):
         raise ValueError(f'pool must be "cls" or "mean", got {pool!r}')
-    if positions not in ("learned", "sinusoidal", None):
-        raise ValueError(
-            f'positions must be "learned", "sinusoidal" or None, got {positions!r}'
-        )
+    if positions not in ("learned", None):
+        raise ValueError(f'positions must be "learned" or None, got {positions!r}')
 
 
 def check_images(images, shape):

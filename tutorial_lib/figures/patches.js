@@ -7,13 +7,12 @@ function patches(root, data, host) {
   const offset = classToken ? 1 : 0;
   const cells = count(rows * columns);
   // How strong red, green and blue are in each pixel, from 0 to 255, and the patch it
-  // lies in. Only an image that is asked has three numbers for them.
-  const bytes = Array.from(atob(data.pixels), (letter) => letter.charCodeAt(0));
+  // lies in.
   const pixels = count(rows * columns * patch ** 2).map((i) => {
     const x = i % (columns * patch);
     const y = Math.floor(i / (columns * patch));
     const cell = Math.floor(y / patch) * columns + Math.floor(x / patch);
-    return [questions ? bytes.slice(3 * i, 3 * i + 3) : Array(3).fill(bytes[i]), cell];
+    return [[...data.bytes.subarray(4 * i, 4 * i + 3)], cell];
   });
   // A place is a row and a column; the class token is column -1.
   const initial = [Math.floor(rows / 2), classToken ? -1 : Math.floor(columns / 2)];
@@ -100,14 +99,12 @@ function patches(root, data, host) {
     questions ? ask(now.question) : choose({});
   }
 
-  // Ink is dark on a light page and light on a dark one; a photograph stays itself. The
-  // image is grey and pale, because color stands for weights. An image that is asked
-  // keeps its colors, under a veil where nobody looks.
+  // Ink is dark on a light page and light on a dark one, and pale, because color stands
+  // for weights. A photograph keeps its colors, under a veil where nobody looks.
   function blend(colors, shade) {
     const mixed = colors.map((level, i) => {
-      if (questions) return 127 + (0.22 + 0.78 * shade) * (level - 127);
-      const light = data.ink && !dark ? 255 - level : level;
-      const pale = (light + (dark ? 0 : 255)) / 2;
+      if (data.faded) return 127 + (0.22 + 0.78 * shade) * (level - 127);
+      const pale = dark ? level / 2 : 255 - level / 2;
       return pale + 0.85 * shade * (strongest[i] - pale);
     });
     return [...mixed, 255];
@@ -204,4 +201,15 @@ function patches(root, data, host) {
   return draw;
 }
 
-patches.prepare = unpack;
+// The image comes as a file, of which the browser makes bytes: four to a pixel.
+patches.prepare = async (data) => {
+  const image = document.createElement("img");
+  const loaded = new Promise((resolve) => (image.onload = resolve));
+  image.src = data.picture;
+  await Promise.all([unpack(data), loaded]);
+  const canvas = document.createElement("canvas");
+  set(canvas, { width: image.width, height: image.height });
+  const context = canvas.getContext("2d");
+  context.drawImage(image, 0, 0);
+  data.bytes = context.getImageData(0, 0, image.width, image.height).data;
+};

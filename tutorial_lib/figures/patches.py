@@ -6,6 +6,7 @@ This module knows no model: weights and an image go in.
 """
 
 import base64
+import io
 import math
 
 import numpy as np
@@ -29,6 +30,7 @@ SHARED = ("colors.js", "heads.js")
 MOST_PATCHES = 256
 MOST_PIXELS = 65_536
 CONTRAST, STRENGTH = 0.5, 0.85  # of image and weights, as in patches.js
+EXACT, QUALITY = 10_000, 75  # bytes of an image that is sent unchanged; of others
 
 
 def show_patch_attention(
@@ -39,14 +41,15 @@ def show_patch_attention(
     ``weights`` are (query, key), (head, query, key), (layer, head, query, key) or a
     list with one (1, head, query, key) per layer, over the patches row by row, and
     with ``class_token`` over that token before them. ``image`` is (height, width) or
-    (channel, height, width), in 0…1: one channel is ink, dark on white, three become
-    grey, since color stands for weights. The patches are squares; their size follows
-    from the numbers of patches and pixels. ``layer`` and ``head`` (a number or "mean")
-    are shown first. The color goes from 0 to the query's largest weight for a patch,
-    or to 1, as a reader chooses; equal weights would be 1 / 50 among 50 tokens.
+    (channel, height, width), in 0…1: one channel is ink, dark on white, which weights
+    color; three are a photograph, veiled where nobody looks. The patches are
+    squares; their size follows from the numbers of patches and pixels. ``layer`` and
+    ``head`` (a number or "mean") are shown first. Full strength is the query's largest
+    weight for a patch, or 1, as a reader chooses; equal weights would be 1 / 50 among
+    50 tokens.
 
-    With ``questions``, a text for each query, the weights are (…, question, patch) and
-    there is no class token. The image keeps its colors, veiled where nobody looks.
+    With ``questions``, a text for each query, the weights are (…, question, patch),
+    there is no class token, and ink is veiled like a photograph.
     Raises ValueError for scores, NaN, an image outside 0…1 or of another size, more
     than 256 patches, 65,536 pixels or 1 MB.
     """
@@ -54,17 +57,18 @@ def show_patch_attention(
     check_weights(weights)
     questions = [as_text(question) for question in questions]
     class_token = bool(class_token) and not questions
-    pixels, ink = _as_colors(image) if questions else as_pixels(image)
+    pixels = as_pixels(image)  # (height, width, 3), or (height, width) for ink
+    pixels = _as_colors(pixels) if questions else pixels
     _check_queries(weights.shape, len(questions))
     patch = _patch_size(weights.shape[-1], pixels.shape[:2], class_token)
     shown = choose(weights, layer, head)
     grid = [length // patch for length in pixels.shape[:2]]
-    image_data = {"grid": grid, "patch": patch, "ink": ink}
-    data = {"shown": shown, "classToken": class_token, **image_data}
+    data = {"shown": shown, "classToken": class_token, "grid": grid, "patch": patch}
     data |= {"questions": questions or None} | as_data(weights)
-    data["pixels"] = base64.b64encode(pixels.tobytes()).decode()
+    data |= {"picture": as_picture(pixels), "faded": pixels.ndim == 3}
     first = with_mean(weights)[shown["layer"], shown["head"]]
-    say, draw = (_answers, _draw_answers) if questions else (_sentence, _draw)
+    say = _answers if questions else _sentence
+    draw = _draw_faded if pixels.ndim == 3 else _draw_ink
     return Figure(
         "patches",
         data,
@@ -76,7 +80,7 @@ def show_patch_attention(
 
 
 def as_pixels(image):
-    """Return an image as bytes (height, width), and whether they are ink on paper.
+    """Return an image as bytes: ink (height, width), colors (height, width, 3).
 
     Raises ValueError for one that is no image, or not in 0…1.
     """
@@ -98,18 +102,24 @@ def as_pixels(image):
             f"{MOST_PIXELS:,} a page should carry: pass a smaller copy of the image, "
             "cut into as many patches"
         )
-    luminance = [0.299, 0.587, 0.114] if channels == 3 else [1.0]
-    grey = np.tensordot(luminance, image.reshape(channels, *image.shape[-2:]), 1)
-    return np.round(255 * grey).clip(0, 255).astype(np.uint8), channels == 1
+    image = image.reshape(channels, *image.shape[-2:]).transpose(1, 2, 0)
+    image = image if channels == 3 else image[..., 0]
+    return np.round(255 * image).clip(0, 255).astype(np.uint8)
 
 
-def _as_colors(image):
-    """Return an image as bytes (height, width, channel): ink is dark on white."""
-    grey, ink = as_pixels(image)
-    if ink:
-        return np.repeat(255 - grey[..., None], 3, axis=-1), ink
-    colors = as_array(image, "pixels of the image").transpose(1, 2, 0)
-    return np.round(255 * colors).clip(0, 255).astype(np.uint8), ink
+def _as_colors(pixels):
+    """Return ink as colors (height, width, 3), dark on white; a photograph is one."""
+    return pixels if pixels.ndim == 3 else np.stack(3 * [255 - pixels], axis=-1)
+
+
+def as_picture(pixels):
+    """Return pixels as the address of a file: exact if they are few, else a JPEG."""
+    from PIL import Image
+
+    kind = "png" if pixels.ndim == 2 or pixels.size <= EXACT else "jpeg"
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, kind, quality=QUALITY, optimize=True)
+    return f"data:image/{kind};base64,{base64.b64encode(file.getvalue()).decode()}"
 
 
 def _check_queries(shape, questions):
@@ -188,13 +198,21 @@ def _answers(weights, data):
     return " ".join([f"Questions to an image of {size}.", *said])
 
 
-def _draw_answers(weights, pixels, data):
-    maps = weights.reshape(-1, *data["grid"])
+def _draw_faded(weights, pixels, data):
+    """Draw an image once for every question, or once for the first query."""
+    maps, titles, found = weights, data["questions"], None
+    if titles is None:
+        (query, name), offset = _first_query(data), int(data["classToken"])
+        maps = weights[query : query + 1, offset:]
+        titles = [", ".join(filter(None, [name, where(data)]))]
+        asks = np.arange(maps.size) == query - offset
+        found = [asks.reshape(data["grid"])] if asks.any() else None
+    maps = maps.reshape(-1, *data["grid"])
     images = [pixels.transpose(2, 0, 1) / 255] * len(maps)
-    return show_looks(images, maps, titles=data["questions"], columns=2)
+    return show_looks(images, maps, titles=titles, found=found, columns=2)
 
 
-def _draw(weights, pixels, data):
+def _draw_ink(weights, pixels, data):
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import LinearSegmentedColormap, Normalize
     from matplotlib.figure import Figure as Canvas
@@ -205,22 +223,21 @@ def _draw(weights, pixels, data):
     shades = np.kron(over / most, np.ones((data["patch"], data["patch"])))
     fig = Canvas(figsize=(4.6, 3.6), layout="constrained")
     ax = fig.subplots()
-    ax.imshow(_blend(pixels, shades, data["ink"]), interpolation="nearest")
+    ax.imshow(_blend(pixels, shades), interpolation="nearest")
     _draw_patches(ax, query - offset, data)
     lines = [", ".join(filter(None, [name, where(data)]))]
     lines += [f"gives itself {weights[query, query]:.3f}"] * offset
     ax.set_title("\n".join(lines), fontsize=10)
-    paper = _blend(np.zeros((1, 2)), np.array([[0, 1]]), ink=True)[0]
+    paper = _blend(np.zeros((1, 2)), np.array([[0, 1]]))[0]
     scale = LinearSegmentedColormap.from_list("weights on paper", paper)
     bar = ScalarMappable(Normalize(0, most), scale)
     fig.colorbar(bar, ax=ax, label="weight for each patch")
     return fig
 
 
-def _blend(pixels, shades, ink):
-    """Return colors (height, width, 3): the pale image under the color of weights."""
-    grey = 1 - pixels / 255 if ink else pixels / 255
-    pale = (1 - CONTRAST + CONTRAST * grey)[..., None]
+def _blend(pixels, shades):
+    """Return colors (height, width, 3): the pale ink under the color of weights."""
+    pale = (1 - CONTRAST * pixels / 255)[..., None]
     strongest = np.array(scale("weights")(0.75)[:3])
     return pale + (strongest - pale) * STRENGTH * shades[..., None]
 

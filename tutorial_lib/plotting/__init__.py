@@ -30,7 +30,11 @@ from tutorial_lib.plotting.ideas import (
     show_unrolled,
     show_writing,
 )
-from tutorial_lib.plotting.looks import show_looks, show_question
+from tutorial_lib.plotting.looks import (
+    show_looks,
+    show_question,
+    show_vision_transformer,
+)
 
 __all__ = [
     "show_asking",
@@ -52,5 +56,6 @@ __all__ = [
     "show_self_attention",
     "show_turning",
     "show_unrolled",
+    "show_vision_transformer",
     "show_writing",
 ]

@@ -3,10 +3,12 @@
 This module knows no model: images and weights go in.
 """
 
+import itertools
+
 import numpy as np
 
 from tutorial_lib.plotting.colors import LIGHT
-from tutorial_lib.plotting.ideas import MIDDLE
+from tutorial_lib.plotting.ideas import LEFT, MIDDLE
 from tutorial_lib.plotting.panels import WIDTH, array, open_panels
 from tutorial_lib.plotting.pictures import Box, Picture
 
@@ -97,3 +99,46 @@ def show_question(image, weights, *, question, answer):
     picture.text(0, 2.15, "keys", color="key", align="left")
     picture.text(0, 2.4, "values", color="value", align="left")
     return picture.figure
+
+
+def show_vision_transformer(image, *, answer, rows=3):
+    """Draw how a Vision Transformer reads an image: Dosovitskiy et al. (2021), fig. 1.
+
+    ``image`` (3, height, width), as high as wide, is cut into ``rows`` × ``rows``
+    patches; they become tokens, which get a class token and a number each for their
+    place. From the class token the head reads ``answer``. Raises ValueError for more
+    than 4 rows, which nobody could read on a phone.
+    """
+    if not 2 <= rows <= 4:
+        raise ValueError(f"rows must be 2 to 4 to be drawn, got {rows}")
+    picture = Picture(WIDTH, 4.5)
+    step = (WIDTH - LEFT) / (1 + rows**2)
+    colors, sides = ["value", *["key"] * rows**2], {"left": LEFT, "right": WIDTH}
+    numbers = picture.row([*map(str, range(len(colors)))], 2.55, colors, **sides)
+    states = picture.row("h" * len(colors), 3.5, colors, **sides)
+    _cut_to_tokens(picture, array(image), rows, numbers[1:], 0.86 * step)
+    first = picture.box(numbers[0].x, 2.1, "?", "value", width=0.86 * step)
+    picture.lane(Box(MIDDLE, 3.27, WIDTH - LEFT, 0.95), "query")
+    for query, key in itertools.product(states, numbers):
+        weight = 0.12 if query is states[0] else 0.03
+        picture.arrow(key.bottom, query.top, "query", weight=weight, straight=True)
+    head = picture.box(first.x + 0.1, 4.2, "head", "value")
+    picture.arrow(states[0].bottom, (states[0].x, head.top[1]), "value")
+    said = picture.box(head.x + 1.4, 4.2, answer, "value")
+    picture.arrow(head.right, said.left, "value", straight=True)
+    names = {0.85: "patches", 2.1: "tokens", 2.55: "+ places", 3.27: "encoder"}
+    for y, name in names.items():
+        picture.text(0, y, name, color="quiet", align="left")
+    return picture.figure
+
+
+def _cut_to_tokens(picture, image, rows, places, side):
+    """Cut an image, and lay its patches in a row above ``places``, as their tokens."""
+    patches = picture.patches(Box(MIDDLE, 0.85, 1.5, 1.5), image, rows)
+    high, wide = (size // rows for size in image.shape[-2:])
+    for i, (patch, below) in enumerate(zip(patches, places, strict=True)):
+        row, column = divmod(i, rows)
+        part = image[:, row * high : (row + 1) * high, column * wide :][..., :wide]
+        token = Box(below.x, 2.1, side, side)
+        picture.patches(token, part, 1)
+        picture.arrow(patch.bottom, token.top, "line", weight=0.03)

@@ -8,12 +8,12 @@ from unittest import mock
 import einops.einops
 import torch
 
-from tutorial_lib.exercises.counting import Count
 from tutorial_lib.exercises.exercise import Exercise
 from tutorial_lib.exercises.memory import Watch
 from tutorial_lib.exercises.probe import call_advising
+from tutorial_lib.vit import VisionTransformer
 
-__all__ = ["counting", "cutting", "sizes", "stretching"]
+__all__ = ["cutting", "some", "stretching"]
 
 _FOUR_AXES = (
     "`F.interpolate` wants four axes, (1, d_model, row, column), and stretches the "
@@ -44,34 +44,8 @@ STRETCH_ERRORS = [  # part of what Python says, code, message
 ]
 
 
-sizes = Exercise(
-    "14.1",
-    "Sizes of a larger photograph",
-    hints=[
-        "A patch is 16 pixels high and 16 wide, and each pixel has three numbers.",
-        "384 / 16 patches stand side by side, and as many one below the other. One "
-        "token more is no patch.",
-        "A head has a score for each query with each key. What is computed from an "
-        "image is not stored in the model.",
-    ],
-)
-
-
-@sizes.spec
-def photograph():
-    """Cut an image, and count."""
-    patches = torch.zeros(3, 384, 384).unfold(1, 16, 16).unfold(2, 16, 16)
-    tokens = 1 + patches.shape[1] * patches.shape[2]
-    return {
-        "numbers in a patch": patches[:, 0, 0].numel(),
-        "tokens": tokens,
-        "scores of a head": tokens**2,
-        "parameters among them": 0,
-    }
-
-
 cutting = Exercise(
-    "14.2",
+    "14.1",
     "Cut an image into patches",
     name="cut_patches",
     returns="batch patch number",
@@ -134,79 +108,61 @@ def _(probe):
     probe.gradients(images)
 
 
-counting = Exercise(
-    "14.3",
-    "Count before you build",
-    name="vit_parameters",
+some = Exercise(
+    "14.2",
+    "A few squares will do",
+    name="read_some",
+    returns="batch class",
     hints=[
-        "A block has 4 · d_model² + 2 · d_model · d_ff + 9 · d_model + d_ff, as in "
-        "exercise 10.3. What stands in front of the blocks, and what behind them?",
-        "In front: the linear map of a patch with its biases, the class token, and a "
-        "position for every token.",
-        "Behind: one norm with a gamma and a beta, and a linear map to the classes "
-        "with its biases.",
+        "`model.tokens(images)` makes the tokens, with their places: the class token "
+        "first, then the patches. Choose among them before the blocks.",
+        "Patch i is row 1 + i. `F.pad(1 + kept, (1, 0))` puts a 0, the class token's "
+        "row, in front of each image's rows.",
+        "`x.gather(1, rows[..., None].expand(-1, -1, x.shape[-1]))` takes the rows. "
+        "Then as in the model: `model.blocks`, `model.norm`, and `model.head` of "
+        "token 0.",
     ],
 )
 
 
-@counting.spec
-def vit_parameters(image_size, patch_size, classes, d_model, blocks, d_ff, *, channels):
-    """Add up the layers as (numbers in, numbers out), then the vectors one by one."""
-    maps = [(channels * patch_size**2, d_model), (d_model, classes)]
-    for _ in range(blocks):
-        maps += [(d_model, d_model)] * 4 + [(d_model, d_ff), (d_ff, d_model)]
-    vectors = 1  # the class token
-    for _ in range(1 + (image_size // patch_size) ** 2):
-        vectors += 1  # a position
-    for _ in range(2 * blocks + 1):
-        vectors += 2  # gamma and beta of a norm
-    return sum((read + 1) * written for read, written in maps) + vectors * d_model
+@some.spec
+def read_some(model, images, kept):
+    """Read one image after the other, and pick its tokens one by one."""
+    logits = []
+    for image, patches in zip(images, kept.tolist(), strict=True):
+        tokens = model.tokens(image[None])[0]
+        x = torch.stack([tokens[0], *(tokens[1 + i] for i in patches)])
+        logits.append(model.head(model.norm(model.blocks(x[None])))[0, 0])
+    return torch.stack(logits)
 
 
-def _called(side, patch_size, *sizes):
-    """Return the arguments for an image of side × side patches."""
-    *sizes, channels = sizes
-    return (side * patch_size, patch_size, *sizes), {"channels": channels}
+@torch.no_grad()
+def _reader():
+    """Return a small model, of 3 × 3 patches, whose every number counts."""
+    model = VisionTransformer(6, 2, 4, 8, blocks=2, heads=2, d_ff=16).eval()
+    for parameter in model.parameters():
+        parameter.add_(0.4 * torch.randn_like(parameter))
+    return model.requires_grad_(False)
 
 
-COUNT = Count(
-    ("side", "patch_size", "classes", "d_model", "blocks", "d_ff", "channels"),
-    degree=6,
-    call=_called,
-    about={
-        "side²·d_model": "the positions of the patches: side is image_size // "
-        "patch_size, and a grid has as many rows as columns",
-        "side·d_model": "the positions of one row of patches: a grid has several rows",
-        "patch_size²·d_model·channels": "the map of a patch, which all patches share, "
-        "from all channels of its pixels",
-        "patch_size²·d_model": "a map from one channel: a patch goes through all",
-        "side²·patch_size²·d_model·channels": "a map for each patch: they share one",
-        "d_model": "single vectors: the biases of a patch's map, the class token, its "
-        "position, and gamma and beta of the last norm",
-        "classes·d_model": "the head, which reads the class token alone",
-        "side²·classes·d_model": "a head that reads all tokens, not the class token "
-        "alone",
-        "classes": "the biases of the head",
-        "d_model²·blocks": "attention's four matrices in every block",
-        "d_model·blocks·d_ff": "the network's two matrices in every block",
-        "d_model·blocks": "biases and norms in every block",
-        "blocks·d_ff": "the biases of the networks' inner layers",
-    },
-)
-
-for _label, *_sizes in [
-    ("the model of this chapter", 4, 2, 10, 32, 2, 64, 1),
-    ("three channels, and four times the patches", 8, 3, 5, 6, 3, 16, 3),
-    ("ViT-B/16", 14, 16, 1000, 768, 12, 3072, 3),
+for _label, _batch, _count in [
+    ("all patches: the model's own answer", 2, 9),
+    ("one image of which four patches are left", 1, 4),
+    ("each image keeps patches of its own", 3, 5),
+    ("a single patch", 2, 1),
+    ("none: the class token is alone", 2, 0),
 ]:
 
-    @counting.step(_label)
-    def _(probe, sizes=tuple(_sizes)):
-        COUNT.expect(probe, *sizes)
+    @some.step(_label)
+    def _(probe, batch=_batch, count=_count):
+        kept = torch.rand(batch, 9).argsort(dim=1)[:, :count]
+        logits = probe(_reader(), torch.rand(batch, 1, 6, 6), kept)
+        probe.shape(logits, **{"batch": batch, "class": 4})
+        probe.same()
 
 
 stretching = Exercise(
-    "14.4",
+    "14.3",
     "A larger image",
     name="stretch_positions",
     returns="token d_model",
