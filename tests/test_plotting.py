@@ -17,6 +17,7 @@ from tutorial_lib.plotting import (
     show_curves,
     show_heatmaps,
     show_images,
+    show_looking_back,
     show_looks,
     show_lookup,
     show_losses,
@@ -350,6 +351,7 @@ WITH_ODD_LABELS = {
         torch.ones(3) / 3, query="$$", keys=ODD, values=ODD, output=ODD[2]
     ),
     "unrolled": lambda: show_unrolled(ODD, ODD),
+    "looking back": lambda: show_looking_back(torch.ones(3) / 3, ODD, ODD, step=0),
     "asking": lambda: show_asking(ODD[:1], {ODD[1]: (0, ODD[2], "x")}, "x"),
     "writing": lambda: show_writing(ODD[:2], ODD, [0.5, 0.3, 0.2]),
     "paths": lambda: show_paths({label: ([0, 1], [0, 1]) for label in ODD}),

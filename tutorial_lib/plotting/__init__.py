@@ -29,6 +29,7 @@ from tutorial_lib.plotting.ideas import (
     show_writing,
 )
 from tutorial_lib.plotting.looks import show_looks, show_question
+from tutorial_lib.plotting.translator import show_looking_back
 
 __all__ = [
     "show_asking",
@@ -39,6 +40,7 @@ __all__ = [
     "show_images",
     "show_kernel",
     "show_levels",
+    "show_looking_back",
     "show_looks",
     "show_lookup",
     "show_losses",
