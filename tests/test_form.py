@@ -1,4 +1,4 @@
-"""The second form of a chapter, by rules that a notebook keeps or breaks.
+"""The form of a chapter, by rules that a notebook keeps or breaks.
 
 A rule is a function of a notebook, a dictionary, that yields what is wrong with it.
 """
@@ -34,10 +34,6 @@ ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT / "book" / "_ext"))
 FORM, CITATIONS = map(importlib.import_module, ("chapter_form", "citations"))
 
-# Chapters that are still in the first form; who rewrites one takes it off the list.
-FIRST_FORM = {
-    "06_bahdanau_attention",
-}
 FOLDED = {"setup": "# @title Setup", "picture": "# @title The picture"}
 FOLDED |= {"aside": "# @title ", "claim": "# @title Checked: "}
 # What neither a reader of the page reads nor a limit counts.
@@ -217,16 +213,10 @@ RULES = [*EXCURSIONS_TOO, *CHAPTERS_ONLY]
 
 
 @pytest.mark.parametrize("path", chapters(ROOT), ids=lambda path: path.stem)
-def test_a_notebook_of_the_second_form_keeps_the_rules(path):
+def test_a_notebook_keeps_the_rules(path):
     rules = RULES if short_name(path).isdigit() else EXCURSIONS_TOO
     faults = [fault for rule in rules for fault in rule(read_notebook(path))]
-    assert path.stem in FIRST_FORM or faults == []
-
-
-def test_a_chapter_of_the_second_form_is_off_the_list_of_the_first():
-    for path in chapters(ROOT):
-        tags = {tag for cell in read_notebook(path)["cells"] for tag in tags_of(cell)}
-        assert ("picture" in tags) <= (path.stem not in FIRST_FORM), path.stem
+    assert faults == []
 
 
 # --- The rules themselves ---------------------------------------------------------

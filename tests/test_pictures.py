@@ -16,6 +16,7 @@ from tutorial_lib.plotting import (
     show_heads,
     show_kernel,
     show_levels,
+    show_looking_back,
     show_lookup,
     show_masks,
     show_question,
@@ -65,6 +66,12 @@ def halves():
     return show_halves(source, target, "dort", names=["BERT", "GPT"])
 
 
+def looking_back(step=1):
+    weights = torch.tensor([0.1, 0.1, 0.7, 0.1])
+    source, target = ["the", "black", "cat", "sleeps"], ["le", "chat", "noir"]
+    return show_looking_back(weights, source, target, step=step)
+
+
 def heads(words=("dog", "gave", "a", "bone")):
     looks = torch.tensor([[0.8, 0.1, 0.1, 0.0], [0.1, 0.1, 0.1, 0.7]])
     return show_heads(looks, words, query=1)
@@ -85,6 +92,7 @@ PICTURES = {
     "self-attention": lambda: show_self_attention(WEIGHTS, SENTENCE, query=4),
     "heads": lambda: heads(),
     "unrolled": lambda: show_unrolled(SENTENCE[:4], ["il", "dormait"]),
+    "looking back": lambda: looking_back(),
     "writing": lambda: writing(),
     "asking": lambda: asking(),
     "turning": lambda: show_turning([(3, 1), (10, 8)], degrees=[60, 25, 12]),
@@ -314,6 +322,33 @@ def test_the_newest_word_looks_across_at_every_row_and_writes_the_next():
     [cut] = [line.get_ydata()[0] for line in fig.axes[0].lines]
     (_, above), (_, below) = found["BERT"][0], found["GPT"][0]
     assert max(y for _, y in found["h"]) < above < cut < below < found["s"][0][1]
+
+
+@pytest.mark.parametrize("step", [0, 1, 2])
+def test_a_look_back_is_asked_by_the_state_before_a_word_and_read_by_its_own(step):
+    found = texts(looking_back(step))
+    before, own = found["s"][step][0], found["s"][step + 1][0]
+    [(context, _)] = found["c"]
+    memory = [x for x, _ in found["h"]]
+    asked = [line for line in arrows(looking_back(step), "query") if line[3] < 2]
+    assert [line[0] for line in asked] == pytest.approx([before] * 4)
+    assert [line[2] for line in asked] == pytest.approx(memory)
+    *read, given = arrows(looking_back(step), "value")
+    assert [line[0] for line in read] == pytest.approx(memory)
+    assert [line[2] for line in read] == pytest.approx([context] * 4)
+    assert (
+        max(read, key=lambda line: line[-1])[0]
+        == max(asked, key=lambda line: line[-1])[2]
+    )
+    assert (given[0], given[2]) == pytest.approx((context, own))
+    assert own == found[["le", "chat", "noir"][step]][0][0] == pytest.approx(context)
+
+
+def test_a_look_back_needs_a_weight_for_each_word_and_a_step_that_writes():
+    with pytest.raises(ValueError, match="4 weights for 2 source words"):
+        show_looking_back(torch.ones(4), ["a", "b"], ["c"], step=0)
+    with pytest.raises(ValueError, match="no word 3 of 3"):
+        looking_back(3)
 
 
 def test_a_changed_text_has_another_word_in_one_place():

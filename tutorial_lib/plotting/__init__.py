@@ -35,6 +35,7 @@ from tutorial_lib.plotting.looks import (
     show_question,
     show_vision_transformer,
 )
+from tutorial_lib.plotting.translator import show_looking_back
 
 __all__ = [
     "show_asking",
@@ -47,6 +48,7 @@ __all__ = [
     "show_images",
     "show_kernel",
     "show_levels",
+    "show_looking_back",
     "show_looks",
     "show_lookup",
     "show_masks",

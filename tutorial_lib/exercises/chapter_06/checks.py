@@ -311,37 +311,3 @@ def _(probe):
     module = probe.build(d_query=3, d_key=6, d_hidden=8)
     probe(*_to_read())
     probe.gradients(*module.parameters())
-
-
-covering = Exercise(
-    "6.5",
-    "What was read, and how much",
-    name="coverage",
-    returns="batch key",
-    hints=[
-        "A column belongs to a source word: add up over the rows.",
-        "Rows beyond a target's length are padding, and their weights count for "
-        "nothing: compare `torch.arange(weights.shape[1])` with the lengths.",
-        "`is_word = torch.arange(weights.shape[1]) < lengths[:, None]` is "
-        "(batch, query); multiply it into the weights with one more axis.",
-    ],
-)
-
-
-@covering.spec
-def coverage(weights, lengths):
-    """Add up row after row, as long as there are words."""
-    total = torch.zeros(weights.shape[0], weights.shape[2])
-    for b, length in enumerate(lengths.tolist()):
-        for i in range(length):
-            total[b] += weights[b, i]
-    return total
-
-
-@covering.step("one number for each source word, from the words of each target")
-def _(probe):
-    for lengths in ([4, 4], [5, 2, 3], [4]):
-        weights = torch.randn(len(lengths), max(lengths), 3).softmax(dim=-1)
-        total = probe(weights, torch.tensor(lengths))
-        probe.shape(total, batch=len(lengths), key=3)
-        probe.same()
