@@ -109,7 +109,7 @@ def without_looks(layers, hidden):
 
     ``layers`` are ``MultiHeadAttention`` modules, called with their mask by place, and
     ``hidden`` (batch, query, key) is True where a query may not look. What was masked
-    before stays masked. Geva et al. (2023), section 5, call it attention knockout.
+    before stays masked. Geva et al. (2023) call it attention knockout.
     """
 
     def hide(layer, inputs):
