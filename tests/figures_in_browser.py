@@ -19,6 +19,7 @@ from tutorial_lib.figures import (
     show_positions,
     show_sampling,
     show_softmax,
+    show_windows,
 )
 
 PHONE = {"viewport": {"width": 400, "height": 500}, "has_touch": True}
@@ -90,6 +91,11 @@ def patches(**options):
 
 
 @functools.cache
+def windows(**options):
+    return show_windows(**options)
+
+
+@functools.cache
 def positions(**options):
     return show_positions(40, 8, **options)
 
@@ -111,6 +117,7 @@ FIGURES = [
     positions,
     sampling,
     softmax,
+    windows,
 ]
 
 

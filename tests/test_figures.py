@@ -25,6 +25,7 @@ from tutorial_lib.figures import (
     show_positions,
     show_sampling,
     show_softmax,
+    show_windows,
 )
 from tutorial_lib.figures.figure import HERE, shipped
 from tutorial_lib.figures.inputs import DEFLATE_ABOVE, pack
@@ -53,6 +54,7 @@ FIGURES = [
     "positions.js",
     "sampling.js",
     "softmax.js",
+    "windows.js",
 ]
 
 
@@ -90,6 +92,10 @@ def softmax(**options):
     return show_softmax([2.0, 1, 0.1], **options)
 
 
+def windows(**options):
+    return show_windows(**options)
+
+
 def patches(**options):
     return show_patch_attention(PATCH_WEIGHTS, IMAGE, **options)
 
@@ -100,7 +106,7 @@ def positions(**options):
 
 SHOWN = [architecture, attention, generation, induction]
 SHOWN += [kernel_regression, learning]
-SHOWN += [patches, positions, sampling, softmax]
+SHOWN += [patches, positions, sampling, softmax, windows]
 every_figure = pytest.mark.parametrize(
     "show", [functools.cache(show) for show in SHOWN], ids=lambda show: show.__name__
 )
@@ -901,6 +907,36 @@ def test_wrong_patches_are_refused_with_advice(weights, image, options, message)
     with pytest.raises(ValueError, match=message) as refusal:
         show_patch_attention(weights, image, **options)
     assert "\n" not in str(refusal.value)
+
+
+# ---- windows
+
+
+def test_windows_say_what_a_token_reads_and_has_heard_of():
+    assert windows(token=(0, 0), layers=3).text == (
+        "Token (0, 0) reads 16 tokens in layer 3, whose windows are plain. Through 3 "
+        "layers it has heard of 64 of 64."
+    )
+    for shifted, read, heard in ((True, 4, 16), (False, 16, 16)):
+        text = windows(token=(0, 0), shifted=shifted).text
+        assert f"reads {read} tokens in layer 2" in text
+        assert f"has heard of {heard} of 64" in text
+    assert "Through 1 layer it has heard of 16" in windows(layers=1).text
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"side": 16}, "an even size must divide a side of at most 8: got 4 and 16"),
+        ({"size": 3, "side": 6}, "got 3 and 6"),
+        ({"size": 6}, "got 6 and 8"),
+        ({"token": (3, 8)}, r"a row and a column below 8, got \(3, 8\)"),
+        ({"layers": 5}, "layers must be 1 to 4, got 5"),
+    ],
+)
+def test_wrong_windows_are_refused_with_advice(options, message):
+    with pytest.raises(ValueError, match=message):
+        windows(**options)
 
 
 # ---- the sources that pages carry

@@ -13,6 +13,7 @@ from .patches import show_patch_attention
 from .positions import show_positions
 from .sampling import show_sampling
 from .softmax import show_softmax
+from .windows import show_windows
 
 __all__ = [
     "show_architecture",
@@ -25,4 +26,5 @@ __all__ = [
     "show_positions",
     "show_sampling",
     "show_softmax",
+    "show_windows",
 ]

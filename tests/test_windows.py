@@ -1,0 +1,50 @@
+"""Attention with fewer than all pairs, held against masks, loops and all pairs."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from tutorial_lib.attention import MultiHeadAttention
+from tutorial_lib.windows import (
+    attend_in_windows,
+    linear_attention,
+    shifted_window_mask,
+)
+
+
+@pytest.mark.parametrize("shift", [0, 1, 2])
+def test_rolled_windows_give_what_a_mask_over_all_tokens_gives(shift):
+    torch.manual_seed(0)
+    attention, x = MultiHeadAttention(8, 2), torch.randn(3, 64, 8)
+    expected = attention(x, x, x, shifted_window_mask(8, 4, shift)[None])
+    inside = attend_in_windows(attention, x, 4, shift=shift)
+    assert torch.allclose(inside, expected, atol=1e-6)
+
+
+def test_a_token_sees_its_window_and_smaller_ones_at_the_edges():
+    seen = shifted_window_mask(6, 2, 1).unflatten(1, (6, 6))
+    assert seen[0].nonzero().tolist() == [[0, 0]]
+    assert seen[3].nonzero().tolist() == [[0, 3], [0, 4]]
+    assert seen[7].nonzero().tolist() == [[1, 1], [1, 2], [2, 1], [2, 2]]
+    assert shifted_window_mask(4, 4, 0).all()
+
+
+@pytest.mark.parametrize(("tokens", "size"), [(64, 3), (60, 2)])
+def test_windows_that_do_not_fill_the_grid_are_refused(tokens, size):
+    with pytest.raises(ValueError, match=f"{size} × {size} do not fill .* {tokens} to"):
+        attend_in_windows(None, torch.zeros(1, tokens, 4), size)
+
+
+def test_linear_attention_is_that_of_its_table_of_weights():
+    torch.manual_seed(0)
+    Q, K, V = torch.randn(2, 9, 5), torch.randn(2, 7, 5), torch.randn(2, 7, 3)
+    scores = (F.elu(Q) + 1) @ (F.elu(K) + 1).mT
+    weights = scores / scores.sum(dim=-1, keepdim=True)
+    assert torch.allclose(linear_attention(Q, K, V), weights @ V, atol=1e-6)
+
+
+def test_linear_attention_knows_no_order():
+    torch.manual_seed(0)
+    Q, K, V, order = torch.randn(4, 5), *torch.randn(2, 6, 5), torch.randperm(6)
+    expected = linear_attention(Q, K, V)
+    assert torch.allclose(linear_attention(Q, K[order], V[order]), expected, atol=1e-6)

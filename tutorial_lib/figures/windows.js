@@ -1,0 +1,126 @@
+// Windows on a grid of tokens: choose a token, and see what it hears of.
+
+function windows(root, data, host) {
+  const { side, size, most } = data;
+  const cells = count(side ** 2).map((i) => [Math.floor(i / side), i % side]);
+  const now = { ...data.shown, place: data.place };
+
+  const bar = add(root, "div", { class: "bar" });
+  const slider = addSlider(bar, "layers", { min: 1, max: most, step: 1 }, (layers) =>
+    choose({ layers }));
+  const shiftBox = addCheckbox(bar, "shift every other layer", (shifted) =>
+    choose({ shifted }));
+  const rollBox = addCheckbox(bar, "roll", (rolled) => choose({ rolled }));
+  const stage = add(root, "div", { tabindex: 0, role: "application", class: "stage" });
+  stage.ariaLabel = `grid of ${side} by ${side} tokens; arrow keys move`;
+  const legend = add(root, "div", { class: "bar" });
+  const kinds = { reads: "reads", heard: "has heard of", masked: "masked" };
+  for (const kind in kinds) {
+    const label = add(legend, "span", { class: "key" });
+    add(label, "span", { class: `chip ${kind}` });
+    label.append(kinds[kind]);
+  }
+  const say = addReadout(root);
+  add(root, "p", { class: "small" }, [
+    "Point at a token and click, or use the arrow keys. Tokens are row, column,",
+    "counted from 0; thick lines are the windows of the last layer.",
+  ].join(" "));
+
+  // ---- windows, the same for rows and for columns
+  const shiftOf = (layer) => (now.shifted && layer % 2 === 0 ? size / 2 : 0);
+  const windowOf = (x, layer) => Math.floor((x - shiftOf(layer)) / size);
+  // Where a row or a column of the grid is shown; rolling brings the windows to 0.
+  const roll = () => (now.rolled ? shiftOf(now.layers) : 0);
+  const shownAt = (x) => (x - roll() + side) % side;
+  const inverse = (x) => (x + roll()) % side;
+
+  // The rows, or columns, that one of them hears of from here down to layer `last`.
+  function reach(x, last) {
+    let seen = [x];
+    for (let layer = now.layers; layer >= last; layer -= 1) {
+      const met = seen.map((y) => windowOf(y, layer));
+      seen = count(side).filter((y) => met.includes(windowOf(y, layer)));
+    }
+    return seen;
+  }
+  const block = (last) => now.place.map((x) => reach(x, last));
+  const within = ([row, column], [rows, columns]) =>
+    rows.includes(row) && columns.includes(column);
+  // Rolled, a whole window holds what came from other edges, too.
+  const together = (place) => place.every((x, axis) =>
+    Math.floor(shownAt(x) / size) === Math.floor(shownAt(now.place[axis]) / size));
+
+  let width, squares, lines, frame;
+
+  function draw() {
+    width = Math.min(44, Math.floor((host.clientWidth - 4) / side));
+    stage.replaceChildren();
+    const svg = add(stage, "svg", { width: width * side + 4, height: width * side + 4 });
+    squares = cells.map(() => [
+      add(svg, "rect", { width: width - 1, height: width - 1 }),
+      addText(svg, 0, 0, "", "small middle"),
+    ]);
+    lines = add(svg, "path", { class: "border" });
+    frame = add(svg, "rect", { width: width - 1, height: width - 1, class: "frame" });
+    show();
+  }
+
+  function choose(change) {
+    Object.assign(now, change);
+    show();
+  }
+
+  function show() {
+    slider.show(now.layers, now.layers);
+    shiftBox.checked = now.shifted;
+    rollBox.checked = now.rolled;
+    const [heard, reads] = [block(1), block(now.layers)];
+    cells.forEach((place, i) => {
+      const [y, x] = place.map((part) => 2 + width * shownAt(part));
+      const isMasked = now.rolled && together(place) && !within(place, reads);
+      const known = within(place, heard) ? "heard" : "";
+      const kind = within(place, reads) ? "reads" : known;
+      set(squares[i][0], { x, y, class: `${kind} ${isMasked ? "masked" : ""}` });
+      set(squares[i][1], { x: x + width / 2, y: y + width / 2 + 4 });
+      squares[i][1].textContent = place.join(",");
+    });
+    const borders = count(side).filter((x) => x > 0 && (now.rolled
+      ? x % size === 0
+      : windowOf(x, now.layers) !== windowOf(x - 1, now.layers)));
+    const long = width * side;
+    set(lines, { d: borders.map((x) =>
+      `M2,${1.5 + x * width}h${long}M${1.5 + x * width},2v${long}`).join("") });
+    const [y, x] = now.place.map((part) => 2 + width * shownAt(part));
+    set(frame, { x, y });
+    say(sentence(heard, reads));
+  }
+
+  function sentence(heard, reads) {
+    const [told, read] = [heard, reads].map(([a, b]) => a.length * b.length);
+    const kind = shiftOf(now.layers) ? "shifted" : "plain";
+    const some = now.layers > 1 ? "layers" : "layer";
+    const hidden = cells.filter(together).length - read;
+    return [
+      `Token (${now.place.join(", ")}) reads ${read} tokens in layer ${now.layers},`,
+      `whose windows are ${kind}. Through ${now.layers} ${some} it has heard of`,
+      `${told} of ${side ** 2}.`,
+      now.rolled ? `Rolled, ${hidden} places of its window are masked.` : "",
+    ].join(" ").trim();
+  }
+
+  stage.onclick = (event) => {
+    const [x, y] = placeIn(stage, event).map((part) => Math.floor((part - 2) / width));
+    if (x in count(side) && y in count(side)) choose({ place: [y, x].map(inverse) });
+  };
+  stage.onkeydown = (event) => {
+    const move = ARROWS[event.key];
+    if (event.key === "Escape") choose({ place: data.place });
+    if (!move) return;
+    event.preventDefault();
+    // The keys move over what is shown.
+    const [row, column] = now.place.map(shownAt);
+    const next = [row - move[1], column + move[0]];
+    choose({ place: next.map((x) => inverse(clamp(x, 0, side - 1))) });
+  };
+  return draw;
+}

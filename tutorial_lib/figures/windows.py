@@ -1,0 +1,94 @@
+"""Windows on a grid of tokens: what one token reads, and what it has heard of.
+
+This module knows no model: the sizes of a grid and of its windows go in.
+"""
+
+import numpy as np
+
+from .figure import ACCENT, MARK, Figure
+
+MOST = 8  # tokens on a side that a phone shows
+
+
+def show_windows(
+    side=8, size=4, *, token=(3, 3), layers=2, shifted=True, most=4, title=None
+):
+    """Show which tokens of a grid one ``token`` (row, column) hears of.
+
+    The grid has ``side`` × ``side`` tokens and windows of ``size`` × ``size``. Every
+    other layer moves its windows by half their size if it is ``shifted``. A reader
+    chooses the token, 1 to ``most`` ``layers``, and the grid as it is rolled. Raises
+    ValueError for sizes that do not fit, more than 8 on a side, and a token or a number
+    of layers that is not there.
+    """
+    if not 0 < side <= MOST or size < 2 or size % 2 or side % size:
+        raise ValueError(
+            f"an even size must divide a side of at most {MOST}: got {size} and {side}"
+        )
+    place = [int(number) for number in token]
+    if len(place) != 2 or not all(0 <= number < side for number in place):
+        raise ValueError(f"token must be a row and a column below {side}, got {token}")
+    if not 1 <= layers <= most:
+        raise ValueError(f"layers must be 1 to {most}, got {layers}")
+    shown = {"layers": int(layers), "shifted": bool(shifted), "rolled": False}
+    data = {"side": side, "size": size, "most": most, "place": place, "shown": shown}
+    return Figure(
+        "windows", data, text=_sentence(data), title=title, draw=lambda: _draw(data)
+    )
+
+
+def _shift(data, layer):
+    return data["size"] // 2 if data["shown"]["shifted"] and layer % 2 == 0 else 0
+
+
+def _window(data, layer):
+    """Return the number of its window for each row, or column, of the grid."""
+    return (np.arange(data["side"]) - _shift(data, layer)) // data["size"]
+
+
+def _reach(data, number, last):
+    """Return the rows, or columns, that one of them hears of down to layer ``last``."""
+    seen = np.array([number])
+    for layer in range(data["shown"]["layers"], last - 1, -1):
+        window = _window(data, layer)
+        seen = np.flatnonzero(np.isin(window, window[seen]))
+    return seen
+
+
+def _sentence(data):
+    layers = data["shown"]["layers"]
+    read, heard = (
+        np.prod([len(_reach(data, number, last)) for number in data["place"]])
+        for last in (layers, 1)
+    )
+    kind = "shifted" if _shift(data, layers) else "plain"
+    row, column = data["place"]
+    return (
+        f"Token ({row}, {column}) reads {read} tokens in layer {layers}, whose windows "
+        f"are {kind}. Through {layers} layer{'s' * (layers > 1)} it has heard of "
+        f"{heard} of {data['side'] ** 2}."
+    )
+
+
+def _draw(data):
+    from matplotlib.figure import Figure as Canvas
+    from matplotlib.patches import Rectangle
+
+    side, layers = data["side"], data["shown"]["layers"]
+    fig = Canvas(figsize=(3.6, 3.6), layout="constrained")
+    ax = fig.subplots()
+    for last, strength in ((1, 0.25), (layers, 0.6)):
+        rows, columns = (_reach(data, number, last) for number in data["place"])
+        for row in rows:
+            for column in columns:
+                corner = column - 0.5, row - 0.5
+                fill = {"facecolor": ACCENT, "alpha": strength, "linewidth": 0}
+                ax.add_patch(Rectangle(corner, 1, 1, **fill))
+    for border in np.flatnonzero(np.diff(_window(data, layers))) + 0.5:
+        ax.axhline(border, color=MARK, linewidth=2)
+        ax.axvline(border, color=MARK, linewidth=2)
+    corner = data["place"][1] - 0.5, data["place"][0] - 0.5
+    ax.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor=MARK, linewidth=3))
+    ends = -0.5, side - 0.5
+    ax.set(xlim=ends, ylim=ends[::-1], aspect="equal", xlabel="column", ylabel="row")
+    return fig
