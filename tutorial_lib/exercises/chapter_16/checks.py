@@ -19,11 +19,11 @@ mask = Exercise(
     returns="window query key",
     hints=[
         "First without rolling: `(torch.arange(side) - size // 2) // size` is the "
-        "number of the moved window that each row lies in, and the same goes for columns.",
+        "number of the moved window that each row lies in, and so for columns.",
         "Roll these numbers as the grid is rolled: `.roll(-(size // 2))`. In the last "
         "window of the rolled grid there are now two numbers.",
-        "Give each token its two numbers, cut them into windows as the grid is cut, and "
-        "compare each with each: both have to agree.",
+        "Give each token its two numbers, cut them into windows as the grid is cut, "
+        "and compare each with each: both have to agree.",
     ],
 )
 
@@ -98,9 +98,9 @@ def cheapest_match(costs):
     return best([])[1]
 
 
-@match.step("two queries, two objects, and both want the same")
+@match.step("three queries, three objects, and two want the same")
 def _(probe):
-    probe(torch.tensor([[1.0, 2.0], [3.0, 9.0]]))
+    probe(torch.tensor([[1.0, 2.0, 9.0], [3.0, 8.0, 9.0], [9.0, 9.5, 4.0]]))
     probe.same()
 
 
@@ -219,7 +219,7 @@ class _Past:
 @seen.step("windows of a row, with and without a shift")
 def _(probe):
     for shift in (0, 2):
-        for token in (0, 5):
+        for token in (5, 0):
             marks = probe(_Windows(8, 4, shift), torch.randn(8, 3), token)
             probe.shape(marks, token=8)
             probe.same()
