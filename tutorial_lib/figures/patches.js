@@ -96,7 +96,8 @@ function patches(root, data, host) {
       return addText(svg, x, y + 4, "", "small number middle");
     });
     frames = ["halo", "frame"].map((style) => add(svg, "rect", { class: style }));
-    questions ? ask(now.question) : choose({});
+    if (questions) ask(now.question);
+    else choose({});
   }
 
   // Ink is dark on a light page and light on a dark one, and pale, because color stands

@@ -38,8 +38,8 @@ function windows(root, data, host) {
   function reach(x, last) {
     let seen = [x];
     for (let layer = now.layers; layer >= last; layer -= 1) {
-      const met = seen.map((y) => windowOf(y, layer));
-      seen = count(side).filter((y) => met.includes(windowOf(y, layer)));
+      const met = new Set(seen.map((y) => windowOf(y, layer)));
+      seen = count(side).filter((y) => met.has(windowOf(y, layer)));
     }
     return seen;
   }
