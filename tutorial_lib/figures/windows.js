@@ -1,12 +1,12 @@
 // Windows on a grid of tokens: choose a token, and see what it hears of.
 
 function windows(root, data, host) {
-  const { side, size, most } = data;
+  const { side, size } = data;
   const cells = count(side ** 2).map((i) => [Math.floor(i / side), i % side]);
   const now = { ...data.shown, place: data.place };
 
   const bar = add(root, "div", { class: "bar" });
-  const slider = addSlider(bar, "layers", { min: 1, max: most, step: 1 }, (layers) =>
+  const slider = addSlider(bar, "layers", { min: 1, max: data.most, step: 1 }, (layers) =>
     choose({ layers }));
   const shiftBox = addCheckbox(bar, "shift every other layer", (shifted) =>
     choose({ shifted }));
