@@ -25,7 +25,7 @@ def assert_shows(page, place, **options):
     sentence, (read, heard) = told(place, **options)
     assert said(page) == sentence
     assert page.locator("svg .reads").count() == read
-    assert page.locator("svg .reads, svg .heard").count() == heard
+    assert page.locator("svg .reads, svg .known").count() == heard
     framed = page.locator("svg text", has_text=f"{place[0]},{place[1]}")
     box = framed.bounding_box()
     middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2

@@ -55,7 +55,7 @@ def attend_in_windows(attention, x, size, *, shift=0):
 
 
 def linear_attention(queries, keys, values):
-    """Read from a summary of all keys and values, whose size knows no tokens.
+    """Read from a summary of all keys and values, as large for ten tokens as for more.
 
     ``queries`` (..., query, d_k), ``keys`` (..., key, d_k), ``values`` (..., key, d_v);
     the outputs are (..., query, d_v). The score of a query and a key is the product of

@@ -14,7 +14,7 @@ function windows(root, data, host) {
   const stage = add(root, "div", { tabindex: 0, role: "application", class: "stage" });
   stage.ariaLabel = `grid of ${side} by ${side} tokens; arrow keys move`;
   const legend = add(root, "div", { class: "bar" });
-  const kinds = { reads: "reads", heard: "has heard of", masked: "masked" };
+  const kinds = { reads: "reads", known: "has heard of", masked: "masked" };
   for (const kind in kinds) {
     const label = add(legend, "span", { class: "key" });
     add(label, "span", { class: `chip ${kind}` });
@@ -78,8 +78,8 @@ function windows(root, data, host) {
     cells.forEach((place, i) => {
       const [y, x] = place.map((part) => 2 + width * shownAt(part));
       const isMasked = now.rolled && together(place) && !within(place, reads);
-      const known = within(place, heard) ? "heard" : "";
-      const kind = within(place, reads) ? "reads" : known;
+      const other = within(place, heard) ? "known" : "";
+      const kind = within(place, reads) ? "reads" : other;
       set(squares[i][0], { x, y, class: `${kind} ${isMasked ? "masked" : ""}` });
       set(squares[i][1], { x: x + width / 2, y: y + width / 2 + 4 });
       squares[i][1].textContent = place.join(",");

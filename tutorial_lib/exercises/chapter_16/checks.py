@@ -69,8 +69,8 @@ match = Exercise(
     "Matching by hand",
     name="cheapest_match",
     hints=[
-        "`itertools.permutations(range(queries), objects)` lists every way to give "
-        "each object a query of its own.",
+        "`itertools.permutations(range(queries), objects)`, after `import itertools`, "
+        "lists every way to give each object a query of its own.",
         "The price of one way is the sum of `costs[query, i]` over its objects i.",
         "Keep the way with the smallest sum. Cheapest first, object by object, is not "
         "the same: a query that is taken early may be missed later.",

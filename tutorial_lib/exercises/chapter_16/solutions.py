@@ -1,6 +1,6 @@
 """Solutions of chapter 16."""
 
-from itertools import permutations
+import itertools
 
 import torch
 import torch.nn.functional as F
@@ -22,7 +22,7 @@ def cheapest_match(costs):
     """Return for each object the query that is matched to it, as a list."""
     queries, objects = costs.shape
     best, chosen = float("inf"), []
-    for order in permutations(range(queries), objects):
+    for order in itertools.permutations(range(queries), objects):
         total = sum(costs[query, i].item() for i, query in enumerate(order))
         if total < best:
             best, chosen = total, list(order)
