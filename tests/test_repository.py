@@ -100,11 +100,11 @@ def test_every_work_that_is_cited_is_in_the_bibliography():
 
 def test_the_library_page_shows_what_is_read_and_names_every_other_file():
     page = (ROOT / "book" / "library.md").read_text(encoding="utf-8")
-    shown = set(re.findall(r"\.\./tutorial_lib/(\S+\.py)", page))
-    kept = {name_of(path) for path in MODULES} - {"__main__.py"}
+    shown = {f"{name}.py" for name in re.findall(r"\{library\} (\S+)", page)}
+    kept = {name_of(path) for path in MODULES} - {"__main__.py", "__init__.py"}
     named = "figures/", "plotting/", "tools/"
-    apart = "exercises/", *named
-    guides = {f"{name}/__init__.py" for name in ("exercises", "figures", "plotting")}
+    apart = "exercises/", "data/__init__.py", *named
+    guides = {f"{name}/__init__.py" for name in ("figures", "plotting")}
     assert shown - guides == {name for name in kept if not name.startswith(apart)}
     assert guides <= shown
     for folder in named:
