@@ -22,7 +22,10 @@ ROOT = Path(__file__).parents[1]
 HTML = ROOT / "_build" / "html"
 PAGES = sorted(page for page in HTML.rglob("*.html") if "_static" not in page.parts)
 CHAPTERS = [page for page in PAGES if page.parent.name == "notebooks"]
-NOT_FRONT = [page for page in PAGES if page.name != "index.html"]
+# Pages of code are all made alike, so the largest is looked at for the others.
+CODE = [page for page in PAGES if "library" in page.relative_to(HTML).parts[:-1]]
+ALIKE = set(sorted(CODE, key=lambda page: page.stat().st_size)[:-1])
+NOT_FRONT = [page for page in PAGES if page.name != "index.html" and page not in ALIKE]
 READ = [page for page in PAGES if page.parent.name in ("book", "notebooks")]
 CONTRAST = "color-contrast"  # most of axe-core's time
 LINKS = "link-in-text-block"  # the other rule that the dark can break
@@ -138,6 +141,22 @@ def test_every_local_link_leads_somewhere(page_file):
     links = links_of(page_file)
     targets = {*links.targets, *links.sources}
     assert sorted(target for target in targets if is_broken(page_file, target)) == []
+
+
+def test_the_library_leads_to_the_code_of_every_name():
+    links = links_of(HTML / "book" / "library.html").targets
+    code = "../library/attention.html"
+    assert f"{code}#MultiHeadAttention" in links and f"{code}#_split" not in links
+    page = (HTML / "library" / "attention.html").read_text(encoding="utf-8")
+    [shown] = re.findall(r'<div id="masked_softmax">(.*?)</pre>', page, re.DOTALL)
+    text = html.unescape(re.sub("<[^>]+>", "", shown)).strip()
+    assert text in (ROOT / "tutorial_lib" / "attention.py").read_text(encoding="utf-8")
+    assert text.startswith("def masked_softmax(")
+
+
+@each(READ)
+def test_a_page_is_light(page_file):
+    assert page_file.stat().st_size <= 350_000
 
 
 @each(PAGES)

@@ -101,7 +101,9 @@ def make_pages(app):
         source = Path(app.srcdir, PACKAGE, f"{name}.py").read_text(encoding="utf-8")
         title = f"{PACKAGE}/{name}.py"
         back = app.builder.get_relative_uri(f"library/{name}", page)
-        body = f'<h1>{title}</h1><p><a href="{back}">All files of the library</a></p>'
+        name_of_page = title.replace("/", "/<wbr>")  # so that a phone can break it
+        body = f"<h1>{name_of_page}</h1>"
+        body += f'<p><a href="{back}">All files of the library</a></p>'
         body += code_of(app.builder.highlighter, source)
         yield f"library/{name}", {"title": title, "body": body}, "page.html"
 
