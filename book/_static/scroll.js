@@ -35,3 +35,4 @@ addEventListener("load", () => {
   window.MathJax?.startup?.promise?.then(markAll);
 });
 addEventListener("resize", markAll);
+addEventListener("toggle", markAll, true); // a solution that was folded
