@@ -205,7 +205,8 @@ exchanging = Exercise(
 @exchanging.spec
 def with_row_of(model, source, other, row, target):
     """Put the memory together from its rows, and let the decoder read it."""
-    lengths = torch.full((len(source),), source.shape[1])
+    batch, words = source.shape
+    lengths = torch.full((batch,), words)
     rows = model.encoder(source, lengths).unbind(dim=1)
     theirs = model.encoder(other, lengths).unbind(dim=1)
     memory = torch.stack([*rows[:row], theirs[row], *rows[row + 1 :]], dim=1)

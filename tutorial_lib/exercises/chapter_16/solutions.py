@@ -1,7 +1,5 @@
 """Solutions of chapter 16."""
 
-import itertools
-
 import torch
 import torch.nn.functional as F
 from einops import rearrange
@@ -20,6 +18,8 @@ def rolled_mask(side, size):
 
 def cheapest_match(costs):
     """Return for each object the query that is matched to it, as a list."""
+    import itertools
+
     queries, objects = costs.shape
     best, chosen = float("inf"), []
     for order in itertools.permutations(range(queries), objects):
