@@ -112,7 +112,7 @@ def claim(phrase):
 
 
 def first_form():
-    """Return the cells of a chapter in the first form."""
+    """Return the cells of a small chapter."""
     return [
         text(FIRST),
         cell(LONG_LINE, {"text/plain": "True"}),

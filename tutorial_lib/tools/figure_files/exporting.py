@@ -71,7 +71,7 @@ def _drawn(chapters, wanted, settings, drawing):
         for i, (chapter, prepared) in enumerate(zip(chapters, notebooks, strict=True)):
             bar.set_postfix_str(chapter.path.stem)
             folder = chapter.path.parent
-            # With a real corpus, training takes minutes.
+            # With other settings, training may take minutes.
             notebook, failure = run(prepared, folder, tick=bar.update, timeout=None)
             bar.update(sum(counts[: i + 1]) - bar.n)  # also where it stopped early
             ran = chapter._replace(notebook=notebook)
