@@ -1,6 +1,7 @@
 """Characters of Shakespeare: this book's GPT beside nanoGPT's, in equal time.
 
     python benchmarks/gpt.py [--folder ../shared/data] [--nanogpt path/to/model.py]
+                             [--workers 8]
 
 nanoGPT is github.com/karpathy/nanoGPT; of it the model alone is used, the file model.py
 of one commit, which is fetched unless there is a path to it. The text is the tiny
@@ -10,16 +11,16 @@ shakespeare/input.txt; without it the text is fetched. Training, data, optimizer
 schedule are the same for both; the clock is the process's CPU time, and the learning
 rate follows it, so that a busy machine changes little.
 
-"search" tries settings for a short time, one after the other, those for both and then
-one that only the one model has, and keeps what is best on the validation text. Its rows
-go to gpt_search.csv. "text" trains both with what was found, and tests them on the way,
-the clock standing still meanwhile; the rows go to gpt_text.csv. "steps" lets both take
-turns at training steps of the same size, and "writing" at drawing characters; these
-rows go to gpt_steps.csv and gpt_writing.csv.
+"search" tries every combination of some settings for a third of the time, those of
+both and one that only the one model has, and scores it on the validation text. Its
+rows go to gpt_search.csv. "text" trains both with what was best, and tests them on the
+way, the clock standing still meanwhile; the rows go to gpt_text.csv. "steps" lets both
+take turns at training steps of the same size, and "writing" at drawing characters;
+these rows go to gpt_steps.csv and gpt_writing.csv.
 
-A row is written when it is finished, and what has its row is not repeated. Several
-processes, through Accelerate, share every batch of "text". On CPUs it starts one alone,
-so that torch's own launcher is needed:
+A row is written when it is finished, and what has its row is not repeated. Workers are
+trainings side by side. Several processes, through Accelerate, share every batch of
+"text" instead. On CPUs it starts one alone, so that torch's own launcher is needed:
 
     torchrun --nproc_per_node 2 benchmarks/gpt.py --only text
 """
@@ -29,8 +30,11 @@ import contextlib
 import csv
 import importlib.util
 import io
+import itertools
 import math
+import multiprocessing
 import statistics
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
 import torch
@@ -52,12 +56,11 @@ NANOGPT = (
 CONTENDERS = ("tutorial_lib", "nanoGPT")
 PARTS = ("search", "text", "steps", "writing")
 TOKENS = 768  # in a batch: 12 texts of 64 characters in nanoGPT's example for a CPU
-START = {"learning_rate": 0.001, "variant": "first", "context": 64, "d_model": 128}
-SEARCH = {  # one after the other, beginning with that example's settings
-    "learning_rate": (0.003, 0.006),
-    "variant": ("second",),
-    "context": (128,),
-    "d_model": (96,),
+CONTEXT = 64  # characters; twice as many learn less in the time
+SEARCH = {
+    "learning_rate": (0.003, 0.006, 0.012),
+    "variant": ("first", "second"),
+    "d_model": (96, 128),
 }
 HEADS, BLOCKS = 4, 4
 MARKS = (0.1, 0.2, 0.4, 0.6, 0.8)  # of the time, where it is tested on the way
@@ -78,18 +81,31 @@ class Text:
             [cuts[0], cuts[1], len(tokens) - sum(cuts)]
         )
 
-    def batch(self, context, generator):
-        """Draw texts (batch, context + 1) of the training part."""
+    def batch(self, size, context, generator):
+        """Draw texts (size, context + 1) of the training part."""
         last = len(self.train) - context
-        starts = torch.randint(last, (TOKENS // context,), generator=generator)
-        return self.train[starts[:, None] + torch.arange(context + 1)]
+        starts = torch.randint(last, (size,), generator=generator)
+        places = starts[:, None] + torch.arange(context + 1)
+        return self.train[places.to(self.train.device)]
 
 
 def squared_relu(x):
     return F.relu(x).square()
 
 
-def make(name, vocab, published, *, d_model, context, variant, **_):
+def make(
+    name,
+    vocab,
+    published,
+    *,
+    d_model,
+    variant,
+    context=CONTEXT,
+    heads=HEADS,
+    blocks=BLOCKS,
+    dropout=0.0,
+    **_,
+):
     """Make a model; the second variant is what the contender offers beside its own.
 
     Ours exchanges GPT-2's activation for the squared ReLU, So et al. (2021); nanoGPT
@@ -97,9 +113,9 @@ def make(name, vocab, published, *, d_model, context, variant, **_):
     """
     if name == "tutorial_lib":
         activation = squared_relu if variant == "second" else GELU
-        options = {"max_tokens": context, "activation": activation}
-        return GPT(vocab, d_model, HEADS, BLOCKS, **options)
-    sizes = {"n_layer": BLOCKS, "n_head": HEADS, "n_embd": d_model}
+        options = {"activation": activation, "dropout": dropout}
+        return GPT(vocab, d_model, heads, blocks, max_tokens=context, **options)
+    sizes = {"n_layer": blocks, "n_head": heads, "n_embd": d_model, "dropout": dropout}
     sizes |= {"block_size": context, "vocab_size": vocab, "bias": variant == "first"}
     with contextlib.redirect_stdout(io.StringIO()):  # it prints its size
         return published.GPT(published.GPTConfig(**sizes))
@@ -125,7 +141,7 @@ def adamw(model, rate):
 
 
 @torch.no_grad()
-def bits_per_character(name, model, tokens, context):
+def bits_per_character(name, model, tokens, context=CONTEXT):
     """Return the mean bits per character, each after half a context at least."""
     half, total = context // 2, 0.0
     texts = tokens[128 - half :].unfold(0, context + 1, half)  # all from 128 on
@@ -173,7 +189,7 @@ def train_for(seconds, name, model, text, settings, seed, marks=(), tested=None)
             if ahead and clock.now >= ahead[0]:
                 with clock.standing():
                     tested(ahead.pop(0))
-            yield text.batch(settings["context"], generator)
+            yield text.batch(TOKENS // CONTEXT, CONTEXT, generator)
 
     history = fit(
         model,
@@ -198,59 +214,66 @@ def load_nanogpt(path):
     return module
 
 
-def search(path, text, published, seconds):
-    """Try settings one after the other, keeping the best on the validation text."""
-    for name in CONTENDERS:
-        found = START
-        best = try_out(path, text, published, seconds, name, found)
-        for key, values in SEARCH.items():
-            for value in values:
-                settings = found | {key: value}
-                bits = try_out(path, text, published, seconds, name, settings)
-                if bits < best:
-                    best, found = bits, settings
+def list_search(path):
+    """Return the arguments of every training of the search that has no row."""
+    done = read_done(path, ("contender", *SEARCH))
+    return [
+        (name, dict(zip(SEARCH, values, strict=True)))
+        for name in CONTENDERS
+        for values in itertools.product(*SEARCH.values())
+        if (name, *map(str, values)) not in done
+    ]
 
 
-def try_out(path, text, published, seconds, name, settings):
-    """Return the validation bits of settings, measured or read."""
-    for row in rows_of(path, name):
-        if all(row[key] == str(value) for key, value in settings.items()):
-            return float(row["bits_valid"])
+def try_out(options, name, settings):
+    """Return a row with the validation bits of some settings."""
+    torch.set_num_threads(1)
+    text, published = Text(options.folder), load_nanogpt(options.nanogpt)
     torch.manual_seed(0)
     model = make(name, len(text.characters), published, **settings)
-    steps, spent = train_for(seconds, name, model, text, settings, 0)
-    bits = bits_per_character(name, model, text.valid, settings["context"])
+    steps, spent = train_for(options.seconds / 3, name, model, text, settings, 0)
+    bits = bits_per_character(name, model, text.valid)
     row = {"contender": name, **settings, "steps": steps, "bits_valid": f"{bits:.4f}"}
-    append(path, row | {"cpu_seconds": f"{spent:.1f}", **provenance()})
-    return bits
+    return [row | {"cpu_seconds": f"{spent:.1f}", **provenance()}]
 
 
-def rows_of(path, name):
-    if not path.exists():
-        return []
-    with path.open(newline="", encoding="utf-8") as file:
-        return [row for row in csv.DictReader(file) if row["contender"] == name]
+def side_by_side(path, workers, measure, arguments):
+    """Call ``measure`` with each of the arguments, and append the rows it returns."""
+    if workers == 1:  # so that several processes can share the batches of one
+        for some in arguments:
+            for row in measure(*some):
+                append(path, row)
+        return
+    processes = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, processes) as pool:
+        for finished in as_completed([pool.submit(measure, *x) for x in arguments]):
+            for row in finished.result():
+                append(path, row)
 
 
 def found_settings(path, name):
     """Return the settings that were best on the validation text."""
-    rows = rows_of(path, name)
-    if not rows:
-        raise SystemExit(f"no settings of {name} in {path}: run --only search first")
+    if not path.exists():
+        raise SystemExit(f"no settings in {path}: run --only search first")
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if row["contender"] == name]
     best = min(rows, key=lambda row: float(row["bits_valid"]))
-    return {key: type(value)(best[key]) for key, value in START.items()}
+    return {key: type(values[0])(best[key]) for key, values in SEARCH.items()}
 
 
-def measure_text(path, text, published, seconds, name, seed, settings):
-    """Train one model, and write down how well it predicts, on the way and at last."""
+def measure_text(options, name, settings, seed):
+    """Train one model; return how well it predicts, on the way and at last."""
+    torch.set_num_threads(1)
+    text, published = Text(options.folder), load_nanogpt(options.nanogpt)
     torch.manual_seed(seed)
     model = make(name, len(text.characters), published, **settings)
     rows = []
 
     def tested(now):
-        bits = bits_per_character(name, model, text.test, settings["context"])
+        bits = bits_per_character(name, model, text.test)
         rows.append({"seconds": round(now), "bits": f"{bits:.4f}"})
 
+    seconds = options.seconds
     steps, spent = train_for(
         seconds, name, model, text, settings, seed, marks=MARKS, tested=tested
     )
@@ -262,9 +285,11 @@ def measure_text(path, text, published, seconds, name, seed, settings):
         "processes": Accelerator(cpu=True).num_processes,
         **provenance(),
     }
-    if Accelerator(cpu=True).is_main_process:
-        for row in rows:
-            append(path, {"contender": name, "seed": seed, **row, **settings, **about})
+    if not Accelerator(cpu=True).is_main_process:
+        return []
+    return [
+        {"contender": name, "seed": seed, **row, **settings, **about} for row in rows
+    ]
 
 
 def take_turns(calls, rounds):
@@ -335,8 +360,9 @@ def run_writing(path, published, settings, rounds):
 def ways_to_write(models, length, texts):
     """Return calls that draw so many characters, with a cache and without."""
     ours, theirs = (models[name] for name in CONTENDERS)
-    first = torch.zeros(texts, 1, dtype=torch.long)
-    lengths = torch.zeros(texts, dtype=torch.long)
+    device = next(ours.parameters()).device
+    first = torch.zeros(texts, 1, dtype=torch.long, device=device)
+    lengths = torch.zeros(texts, dtype=torch.long, device=device)
     count = {"max_tokens": length, "bos": 0, "eos": -1}
 
     @torch.no_grad()
@@ -360,6 +386,7 @@ def main():
     parser.add_argument("--only", choices=PARTS)
     parser.add_argument("--seeds", type=int, default=3, help="runs of each model")
     parser.add_argument("--seconds", type=float, default=300, help="for each training")
+    parser.add_argument("--workers", type=int, default=1, help="trainings side by side")
     parser.add_argument("--out", default=Path(__file__).with_suffix(".csv"), type=Path)
     options = parser.parse_args()
     torch.set_num_threads(1)
@@ -368,20 +395,23 @@ def main():
         return options.out.with_stem(f"{options.out.stem}_{kind}")
 
     parts = [options.only] if options.only else PARTS
-    text, published = Text(options.folder), load_nanogpt(options.nanogpt)
     if "search" in parts:
-        search(out("search"), text, published, options.seconds / 10)
+        wanted = [(options, *some) for some in list_search(out("search"))]
+        side_by_side(out("search"), options.workers, try_out, wanted)
     settings = {name: found_settings(out("search"), name) for name in CONTENDERS}
-    for seed in range(options.seeds if "text" in parts else 0):
-        for name in CONTENDERS:
-            done = read_done(out("text"), ("contender", "seed"))
-            if (name, str(seed)) not in done:
-                about = options.seconds, name, seed, settings[name]
-                measure_text(out("text"), text, published, *about)
+    if "text" in parts:
+        done = read_done(out("text"), ("contender", "seed"))
+        wanted = [
+            (options, name, settings[name], seed)
+            for seed in range(options.seeds)
+            for name in CONTENDERS
+            if (name, str(seed)) not in done
+        ]
+        side_by_side(out("text"), options.workers, measure_text, wanted)
     if "steps" in parts:
-        run_steps(out("steps"), published, settings, rounds=15)
+        run_steps(out("steps"), load_nanogpt(options.nanogpt), settings, rounds=15)
     if "writing" in parts:
-        run_writing(out("writing"), published, settings, rounds=5)
+        run_writing(out("writing"), load_nanogpt(options.nanogpt), settings, rounds=5)
 
 
 if __name__ == "__main__":

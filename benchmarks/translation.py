@@ -1,25 +1,31 @@
-"""Translation of real sentences: three models, and two protocols.
+"""Translation of real sentences: three models, in words and in pieces of words.
 
-    python benchmarks/translation.py [--folder ../shared/data] [--only tatoeba]
+    python benchmarks/translation.py [--folder ../shared/data] [--workers 8]
 
 The folder holds tatoeba/fra.txt and the files of Multi30k in multi30k/; without it both
-are downloaded. Every run is a row of translation.csv, written when it is finished; a
-run that has its row is not repeated, so that an interrupted benchmark goes on.
+are downloaded. A model trains for 96 s and translates sentences that it never saw. The
+clock is the process's CPU time, and the learning rate follows it, so that a busy
+machine changes little.
 
-In the protocol "held out" a model trains for 96 s and is tested on sentences that it
-never saw. The clock is the process's CPU time, and the learning rate follows it, so
-that a busy machine changes little. How the loss fell meanwhile goes to
-translation_curves.csv. The protocol "512 pairs" is that of a well-known
-textbook, Dive into Deep Learning: 30 epochs on the first 512 pairs of the file, no word
-about other sentences. Both are scored on the same sentences here.
+"search" tries learning rates and dropouts for each model on each kind of data and
+scores them on validation sentences; its rows go to translation_search.csv. "compare"
+trains what was best with other seeds, and scores it on test sentences; its rows go to
+translation.csv. A row is written when its run is finished, and what has its row is not
+repeated, so that an interrupted benchmark goes on.
+
+Of Multi30k the last thousand training captions are kept out of everything, search and
+comparison, until the models of the comparison translate them once: the column
+bleu_fresh.
 """
 
 import argparse
-import collections
+import csv
 import dataclasses
 import hashlib
-import math
-import statistics
+import itertools
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
@@ -27,8 +33,8 @@ from records import Clock, append, provenance, read_done
 from torch import nn
 
 from tutorial_lib import transformer
-from tutorial_lib.data import Vocabulary, detokenize, load_translation, tokenize
-from tutorial_lib.data.downloads import read_tatoeba
+from tutorial_lib.data import Vocabulary, detokenize, load_translation
+from tutorial_lib.data.subwords import Subwords
 from tutorial_lib.decoding import translate
 from tutorial_lib.metrics import bleu, exact_match
 from tutorial_lib.progress_bar import progress_bar
@@ -36,78 +42,105 @@ from tutorial_lib.seq2seq import AttentionDecoder, Decoder, Encoder, Seq2Seq
 from tutorial_lib.training import fit, token_losses, warmup_cosine
 
 SECONDS = 96  # of CPU time, for training
+BATCH = 500  # French words or pieces, padding counted
+DATA = ("tatoeba", "multi30k")
+UNITS = ("words", "pieces")
+MODELS = ("one vector", "attention", "Transformer")
+RATES = {  # what the search tries
+    "one vector": (0.002, 0.004, 0.008),
+    "attention": (0.002, 0.004, 0.008),
+    "Transformer": (0.001, 0.002, 0.004),
+}
+DROPOUTS = (0.0, 0.2)
 FIRST = 5000  # lines of Tatoeba's file, in which short sentences come first
-TEXTBOOK = 512  # pairs
-RECIPES = {  # what differs between the data: for recurrent networks, then Transformers
-    "tatoeba": {"dropout": 0.3, "learning_rate": 0.004, "tokens": 500},
-    "multi30k": {"dropout": 0.0, "learning_rate": 0.008, "tokens": 500},
-}
-TRANSFORMER_RECIPES = {
-    "tatoeba": {"dropout": 0.1, "learning_rate": 0.002, "tokens": 500},
-    "multi30k": {
-        "dropout": 0.0,
-        "learning_rate": 0.003,
-        "tokens": 250,
-        "betas": (0.9, 0.98),
-    },
-}
-MODELS = {  # by protocol
-    "held out": ("fixed context", "attention", "Transformer"),
-    "512 pairs": ("fixed context", "attention"),
-}
-KEY = ("data", "protocol", "model", "seed")
-PARTS = 20  # of the time, each a point of the learning curve
+MIN_COUNTS = {"tatoeba": 2, "multi30k": 5}  # of a word that is known
+PIECES = {"tatoeba": 1000, "multi30k": 4000}  # for each language
+FRESH = 1000  # captions
 
 
-def list_runs(seeds):
-    """Return (data, protocol, model, seed) of every run, one seed after the other."""
-    kinds = [
-        ("tatoeba", "held out"),
-        ("multi30k", "held out"),
-        ("tatoeba", "512 pairs"),
-    ]
+@dataclass(frozen=True)
+class Run:
+    """What is trained on what; a row begins with it."""
+
+    data: str
+    units: str
+    model: str
+    learning_rate: float
+    dropout: float
+    seed: int
+
+
+def list_search():
     return [
-        (data, protocol, model, seed)
-        for seed in range(seeds)
-        for data, protocol in kinds
-        for model in MODELS[protocol]
+        Run(data, units, model, rate, dropout, seed=0)
+        for data, units, model in itertools.product(DATA, UNITS, MODELS)
+        for rate, dropout in itertools.product(RATES[model], DROPOUTS)
     ]
 
 
-def load(name, protocol, folder):
+def list_comparison(found, seeds):
+    """Return the best of each kind in the search, with seeds that it did not use."""
+    best = {}
+    for row in found:
+        kind = row["data"], row["units"], row["model"]
+        if kind not in best or float(row["bleu_valid"]) > best[kind][0]:
+            settings = float(row["learning_rate"]), float(row["dropout"])
+            best[kind] = float(row["bleu_valid"]), *settings
+    return [
+        Run(*kind, rate, dropout, seed)
+        for seed in range(1, seeds + 1)
+        for kind, (_, rate, dropout) in best.items()
+    ]
+
+
+def load(name, units, folder):
+    """Return the data with its vocabularies, and captions that stay unused."""
     folder = folder and folder / name
-    if name == "multi30k":
-        return load_translation("multi30k", folder=folder)
-    data = load_translation("tatoeba", first=FIRST, folder=folder)
-    return data if protocol == "held out" else keep_first(data, folder)
-
-
-def keep_first(data, folder):
-    """Train on the first 512 pairs of the file that are not held out, and no others."""
-    places = {}
-    english, french, _ = read_tatoeba(folder=folder, first=FIRST)
-    for i, (source, target) in enumerate(zip(english, french, strict=True)):
-        places[tuple(tokenize(source, "en")), tuple(tokenize(target, "fr"))] = i
-    train = sorted(data.train, key=lambda pair: places[pair.source, pair.target])
-    train = train[:TEXTBOOK]
-    return dataclasses.replace(
-        data,
-        train=train,
-        source_vocabulary=Vocabulary((pair.source for pair in train), min_count=2),
-        target_vocabulary=Vocabulary((pair.target for pair in train), min_count=2),
+    if name == "tatoeba":
+        data, fresh = split_tatoeba(folder), []
+    else:
+        data, fresh = split_multi30k(folder)
+    languages = [[getattr(pair, side) for pair in data.train] for side in SIDES]
+    if units == "pieces":
+        known = [Subwords(language, size=PIECES[name]) for language in languages]
+    else:
+        known = [Vocabulary(some, min_count=MIN_COUNTS[name]) for some in languages]
+    vocabularies = dict(
+        zip(("source_vocabulary", "target_vocabulary"), known, strict=True)
     )
+    return dataclasses.replace(data, **vocabularies), fresh
+
+
+SIDES = ("source", "target")
+
+
+def split_tatoeba(folder):
+    """Take 500 English sentences for the test and 400 to choose settings by."""
+    data = load_translation("tatoeba", first=FIRST, folder=folder, held_out=750)
+    valid = [*data.valid, *data.test[500:]]
+    return dataclasses.replace(data, test=data.test[:500], valid=valid)
+
+
+def split_multi30k(folder):
+    """Put the last captions to learn from aside."""
+    data = load_translation("multi30k", folder=folder)
+    fresh = data.train[-FRESH:]
+    unused = {pair.source for pair in fresh}
+    train = [pair for pair in data.train[:-FRESH] if pair.source not in unused]
+    return dataclasses.replace(data, train=train), fresh
 
 
 def make_model(name, data, dropout):
-    """Make a translator that reads and writes French with one table of words.
+    """Make a translator that reads and writes French with one table of vectors.
 
-    Press and Wolf (2017): the words' vectors are then learned from every prediction,
-    not only where a word stands in the input.
+    Press and Wolf (2017): the vectors are then learned from every prediction, not only
+    where a word stands in the input.
     """
+    english, french = len(data.source_vocabulary), len(data.target_vocabulary)
     if name == "Transformer":
-        return make_transformer(data, dropout)
-    encoder = Encoder(len(data.source_vocabulary), 256, 128, dropout=dropout)
-    sizes = (len(data.target_vocabulary), 256, 256, 2 * 128)
+        return make_transformer(english, french, dropout)
+    encoder = Encoder(english, 256, 128, dropout=dropout)
+    sizes = (french, 256, 256, 2 * 128)
     if name == "attention":
         decoder = AttentionDecoder(*sizes, 128, dropout=dropout)
     else:
@@ -117,39 +150,34 @@ def make_model(name, data, dropout):
     return Seq2Seq(encoder, decoder)
 
 
-def make_transformer(data, dropout):
-    """Make a Transformer with the norm first and one table of French words."""
+def make_transformer(english, french, dropout):
+    """Make a Transformer with the norm first."""
     sizes = (128, 4, 256, 2)  # d_model, heads, d_ff, blocks
     options = {"max_tokens": 256, "norm_first": True, "dropout": dropout}
     return transformer.Transformer(
-        transformer.Encoder(len(data.source_vocabulary), *sizes, **options),
-        transformer.Decoder(len(data.target_vocabulary), *sizes, **options),
+        transformer.Encoder(english, *sizes, **options),
+        transformer.Decoder(french, *sizes, **options),
         tied=True,
     )
 
 
-def train_for(seconds, model, data, recipe, seed):
+def train(model, data, run):
     """Train until the CPU time is spent, the learning rate following the clock."""
-    batches = data.batches(tokens=recipe["tokens"], seed=seed)
+    batches = data.batches(tokens=BATCH, seed=run.seed)
+    rate = run.learning_rate
     optimizer = torch.optim.AdamW(
-        model.parameters(),
-        recipe["learning_rate"],
-        betas=recipe.get("betas", (0.9, 0.999)),
-        weight_decay=0.01,
-        fused=True,
+        model.parameters(), rate, betas=(0.9, 0.98), weight_decay=0.01, fused=True
     )
     factor = warmup_cosine(100, 1000)  # a tenth of the time, in thousandths of it
     clock = Clock()  # last, because torch's first optimizer takes seconds to import
 
     def until_spent():
-        epoch = 0
-        while True:
+        for epoch in itertools.count():
             batches.set_epoch(epoch)
             for batch in batches:
-                if clock.seconds() >= seconds:
+                if clock.seconds() >= SECONDS:
                     return
                 yield batch
-            epoch += 1
 
     history = fit(
         model,
@@ -157,76 +185,44 @@ def train_for(seconds, model, data, recipe, seed):
         lambda model, batch: token_losses(model, batch, smoothing=0.1),
         optimizer=optimizer,
         epochs=1,  # of that stream, which holds several of the data
-        schedule=lambda step: factor(1000 * clock.seconds() / seconds),
-        seed=seed,
+        schedule=lambda step: factor(1000 * clock.seconds() / SECONDS),
+        seed=run.seed,
+        progress=False,
     )
-    return history, clock.seconds()
+    if history.interrupted:
+        raise SystemExit("Stopped: this run is not written down, those before it are.")
+    return {"cpu_seconds": f"{clock.seconds():.1f}", "steps": len(history.steps)}
 
 
-def train_as_the_textbook(model, data, seed):
-    """Train for 30 epochs with batch, optimizer and clipping of the textbook."""
-    batches = data.batches(size=128, seed=seed)
-    optimizer, clock = torch.optim.Adam(model.parameters(), lr=0.005), Clock()
-    history = fit(
-        model, batches, token_losses, optimizer=optimizer, epochs=30, clip=1, seed=seed
-    )
-    return history, clock.seconds()
+def score_valid(model, data, fresh):
+    return {"bleu_valid": written_like(model, data, data.valid)}
 
 
-def textbook_score(output, reference):
-    """Score one sentence, a list of words, from 0 to 1, as the textbook does.
-
-    The product over n = 1, 2 of the share of n-grams found, to the power 1/2^n, times
-    the penalty for short outputs. An output of one word has no pair of words and is
-    scored by that word alone. (BLEU proper takes the geometric mean of four such
-    shares over a whole corpus.)
-    """
-    if not output:
-        return 0.0
-    score = math.exp(min(0, 1 - len(reference) / len(output)))
-    for n in range(1, min(2, len(output)) + 1):
-        found, expected = n_grams(output, n), n_grams(reference, n)
-        score *= ((found & expected).total() / found.total()) ** (1 / 2**n)
-    return score
-
-
-def n_grams(words, n):
-    return collections.Counter(zip(*(words[i:] for i in range(n)), strict=False))
-
-
-def score(model, data):
-    """Translate the test sentences and compare them with their references."""
+def score_test(model, data, fresh):
+    """Translate the test sentences, greedily and with a beam, and the fresh ones."""
     sources, targets = zip(*((p.source, p.target) for p in data.test), strict=True)
-    outputs = translate(model, sources, data)
-    beams = translate(model, sources, data, width=4)
+    outputs = translate(model, sources, data, progress=False)
     written, references = sentences(outputs), sentences(targets)
     several = [sentences(data.references[source]) for source in sources]
     result = bleu(written, references)
-    brackets = bleu(sentences(outputs, "<unk>"), references)
     return {
         "bleu": f"{result.score:.2f}",
-        "signature": result.signature,
-        "bleu_beam_4": f"{bleu(sentences(beams), references).score:.2f}",
-        "bleu_unknown_as_three": f"{brackets.score:.2f}",
+        "bleu_beam_4": written_like(model, data, data.test, width=4),
+        "bleu_fresh": (fresh and written_like(model, data, fresh, width=4)) or "",
         "bleu_all_references": f"{bleu(written, several).score:.2f}",
         "exact_match": f"{exact_match(outputs, targets):.4f}",
-        "textbook_score": mean_score(outputs, targets),
-        "unknown_words": sum(words.count("<unk>") for words in outputs),
+        "unknown": sum(words.count("<unk>") for words in outputs),
         "first_five": " | ".join(sentences(outputs[:5], "<unk>")),
+        "signature": result.signature,
     }
 
 
-def score_training(model, data):
-    """Translate 512 sentences that the model was trained on."""
-    seen = data.train[:TEXTBOOK]
-    outputs = translate(model, [pair.source for pair in seen], data)
-    targets = [pair.target for pair in seen]
-    four = slice(None, None, len(seen) // 4)
-    return {
-        "bleu_training": f"{bleu(sentences(outputs), sentences(targets)).score:.2f}",
-        "textbook_score_training": mean_score(outputs, targets),
-        "textbook_score_four": mean_score(outputs[four], targets[four]),
-    }
+def written_like(model, data, pairs, width=1):
+    """Return the BLEU of what the model makes of some pairs."""
+    sources = [pair.source for pair in pairs]
+    outputs = translate(model, sources, data, width=width, progress=False)
+    references = sentences([pair.target for pair in pairs])
+    return f"{bleu(sentences(outputs), references).score:.2f}"
 
 
 def sentences(word_lists, unknown="⁇"):
@@ -238,51 +234,26 @@ def sentences(word_lists, unknown="⁇"):
     return [sentence.replace("<unk>", unknown) for sentence in joined]
 
 
-def mean_score(outputs, references):
-    return f"{statistics.mean(map(textbook_score, outputs, references)):.4f}"
-
-
-def measure(name, protocol, model_name, seed, folder):
-    """Train one model; return its row, and the rows of its learning curve."""
-    data = load(name, protocol, folder)
-    recipe = (TRANSFORMER_RECIPES if model_name == "Transformer" else RECIPES)[name]
-    torch.manual_seed(seed)
-    if protocol == "held out":
-        model = make_model(model_name, data, recipe["dropout"])
-        history, seconds = train_for(SECONDS, model, data, recipe, seed)
-    else:
-        model = make_model(model_name, data, 0.2)
-        history, seconds = train_as_the_textbook(model, data, seed)
-    if history.interrupted:
-        raise SystemExit("Stopped: this run is not written down, those before it are.")
-    run = dict(zip(KEY, (name, protocol, model_name, seed), strict=True))
-    row = {
-        **run,
-        "cpu_seconds": f"{seconds:.1f}",
-        "steps": len(history.steps),
+def measure(run, score, folder):
+    """Train one model and return its row."""
+    torch.set_num_threads(1)
+    data, fresh = load(run.data, run.units, folder)
+    torch.manual_seed(run.seed)
+    model = make_model(run.model, data, run.dropout)
+    trained = train(model, data, run)
+    return {
+        **asdict(run),
+        **trained,
         "parameters": sum(weight.numel() for weight in model.parameters()),
         "training_pairs": len(data.train),
-        "source_words": len(data.source_vocabulary),
-        "target_words": len(data.target_vocabulary),
+        "source_units": len(data.source_vocabulary),
+        "target_units": len(data.target_vocabulary),
+        "valid_sentences": len(data.valid),
         "test_sentences": len(data.test),
-        **score(model, data),
-        **score_training(model, data),
+        **score(model, data, fresh),
         "data_sha256": fingerprint(data),
         **provenance(),
     }
-    return row, [{**run, **point} for point in curve(history.losses)]
-
-
-def curve(losses):
-    """Return the mean training loss of each twentieth of a run, in nats per word."""
-    ends = [len(losses) * i // PARTS for i in range(PARTS + 1)]
-    return [
-        {
-            "share_of_run": round((i + 1) / PARTS, 2),
-            "training_loss": f"{statistics.mean(losses[ends[i] : ends[i + 1]]):.4f}",
-        }
-        for i in range(PARTS)
-    ]
 
 
 def fingerprint(data):
@@ -290,24 +261,40 @@ def fingerprint(data):
     return hashlib.sha256("\n".join(pairs).encode()).hexdigest()[:16]
 
 
+def carry_out(runs, score, path, options):
+    """Write the row of every run that has none, some runs side by side."""
+    done = read_done(path, [field.name for field in dataclasses.fields(Run)])
+    runs = [run for run in runs if tuple(map(str, asdict(run).values())) not in done]
+    runs = [run for run in runs if options.only in (None, run.data)]
+    processes = multiprocessing.get_context("spawn")
+    with (
+        ProcessPoolExecutor(options.workers, processes) as pool,
+        progress_bar(len(runs), unit="run") as bar,
+    ):
+        waiting = [pool.submit(measure, run, score, options.folder) for run in runs]
+        for finished in as_completed(waiting):
+            append(path, finished.result())
+            bar.update()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--folder", type=Path, help="of the data; without it: download")
-    parser.add_argument("--only", choices=RECIPES, help="run one of the data sets")
+    parser.add_argument("--only", choices=DATA, help="run one of the data sets")
+    parser.add_argument("--part", choices=("search", "compare"))
+    parser.add_argument("--workers", type=int, default=1, help="runs side by side")
     parser.add_argument("--seeds", type=int, default=3, help="runs of each kind")
     parser.add_argument("--out", default=Path(__file__).with_suffix(".csv"), type=Path)
     options = parser.parse_args()
-    torch.set_num_threads(1)
-    runs = list_runs(options.seeds)
-    runs = [run for run in runs if options.only in (None, run[0])]
-    with progress_bar(len(runs), unit="run") as bar:
-        for run in runs:
-            if tuple(map(str, run)) not in read_done(options.out, KEY):
-                row, points = measure(*run, options.folder)
-                for point in points:
-                    append(options.out.with_stem(f"{options.out.stem}_curves"), point)
-                append(options.out, row)
-            bar.update()
+    found = options.out.with_stem(f"{options.out.stem}_search")
+    if options.part in (None, "search"):
+        carry_out(list_search(), score_valid, found, options)
+    if options.part in (None, "compare"):
+        if not found.exists():
+            raise SystemExit(f"no settings in {found}: run --part search first")
+        with found.open(newline="", encoding="utf-8") as file:
+            runs = list_comparison(csv.DictReader(file), options.seeds)
+        carry_out(runs, score_test, options.out, options)
 
 
 if __name__ == "__main__":
