@@ -1,4 +1,4 @@
-"""Layers against numbers that other projects publish, and against torchvision's Swin.
+"""Layers against numbers that other projects publish.
 
 Each test names the file that it has its numbers from: facts are copied, and no code.
 """
@@ -9,7 +9,6 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
-from torchvision.models.swin_transformer import ShiftedWindowAttention
 
 from tutorial_lib.attention import (
     AdditiveAttention,
@@ -18,7 +17,6 @@ from tutorial_lib.attention import (
 )
 from tutorial_lib.recording import record_attention
 from tutorial_lib.transformer import DecoderBlock, EncoderBlock
-from tutorial_lib.windows import attend_in_windows
 
 
 def assert_digits(found, published, digits):
@@ -328,7 +326,7 @@ def test_additive_scores():
     torch.testing.assert_close(weights, scores.softmax(-1), rtol=0, atol=1e-6)
 
 
-# --- What is not a number but a property, and torchvision's windows ------------------
+# --- What is no number but a property ------------------------------------------------
 
 
 def test_receptive_field():
@@ -343,18 +341,3 @@ def test_receptive_field():
         [gradient] = torch.autograd.grad(read[i], x, retain_graph=True)
         reached = gradient[0, :, 0].abs() > 1e-5
         assert reached.tolist() == [True] * (i + 1) + [False] * (9 - i)
-
-
-@pytest.mark.parametrize("shift", [0, 1, 2])
-def test_shifted_windows(shift):
-    torch.manual_seed(0)
-    theirs = ShiftedWindowAttention(8, [4, 4], [shift, shift], 2).eval()
-    nn.init.zeros_(theirs.relative_position_bias_table)  # ours are without
-    ours = MultiHeadAttention(8, 2)
-    parts = theirs.qkv.weight.chunk(3), theirs.qkv.bias.chunk(3)
-    for W, weight, bias in zip((ours.W_Q, ours.W_K, ours.W_V), *parts, strict=True):
-        W.load_state_dict({"weight": weight, "bias": bias})
-    ours.W_O.load_state_dict(theirs.proj.state_dict())
-    x = torch.randn(3, 8, 8, 8)
-    found = attend_in_windows(ours, x.flatten(1, 2), 4, shift=shift)
-    torch.testing.assert_close(found, theirs(x).flatten(1, 2), rtol=0, atol=1e-6)

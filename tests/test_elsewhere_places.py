@@ -1,4 +1,4 @@
-"""Kernels and positions against numbers that other projects publish or compute.
+"""Places, kernels and windows against numbers that others publish or compute.
 
 Each test names the file that it has its numbers from: facts are copied, and no code.
 """
@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 import torch
 from sklearn.neighbors import KernelDensity, KNeighborsRegressor
+from torch import nn
+from torchvision.models.swin_transformer import ShiftedWindowAttention
 
-from tutorial_lib.attention import nadaraya_watson
+from tutorial_lib.attention import MultiHeadAttention, nadaraya_watson
 from tutorial_lib.kernels import boxcar, epanechnikov, gaussian, triangular
 from tutorial_lib.position import (
     LinearBias,
@@ -17,6 +19,7 @@ from tutorial_lib.position import (
     laplacian_eigenvectors,
     sinusoids,
 )
+from tutorial_lib.windows import attend_in_windows
 
 
 def assert_within(found, published, tolerance):
@@ -137,6 +140,16 @@ def test_sines_of_tensor2tensor(d_model, published):
     assert (paper[1] - ours[1]).abs().max() > 1e-3
 
 
+def test_rotary_of_meta():
+    # pytorch/torchtune, tests/torchtune/modules/test_position_embeddings.py: computed
+    # by Meta's Llama, of random tokens (test_forward). With halves, -2932 and 5.5781.
+    torch.manual_seed(0)
+    rotary, texts = RotaryEncoding(128), torch.randn(4, 2048, 32, 128)
+    turned = [rotary(text.transpose(0, 1)) for text in texts]  # (head, token, d_k)
+    assert sum(text.sum().item() for text in turned) == pytest.approx(2165.7053, 1e-5)
+    assert max(text.max().item() for text in turned) == pytest.approx(5.4546, abs=5e-5)
+
+
 HALVES = [0, 2, 4, 1, 3, 5]  # numbers that turn together: 0 and 1 here, 0 and 3 there
 
 
@@ -194,3 +207,18 @@ def test_spectrum():
     for weight in (1, 0.5):
         values, _ = laplacian_eigenvectors(adjacency * weight, 5)
         assert_within(values, weight * torch.tensor([0.0, 0, 1, 3, 4]), 1e-6)
+
+
+@pytest.mark.parametrize("shift", [0, 1, 2])
+def test_shifted_windows(shift):
+    torch.manual_seed(0)
+    theirs = ShiftedWindowAttention(8, [4, 4], [shift, shift], 2).eval()
+    nn.init.zeros_(theirs.relative_position_bias_table)  # ours are without
+    ours = MultiHeadAttention(8, 2)
+    parts = theirs.qkv.weight.chunk(3), theirs.qkv.bias.chunk(3)
+    for W, weight, bias in zip((ours.W_Q, ours.W_K, ours.W_V), *parts, strict=True):
+        W.load_state_dict({"weight": weight, "bias": bias})
+    ours.W_O.load_state_dict(theirs.proj.state_dict())
+    x = torch.randn(3, 8, 8, 8)
+    found = attend_in_windows(ours, x.flatten(1, 2), 4, shift=shift)
+    torch.testing.assert_close(found, theirs(x).flatten(1, 2), rtol=0, atol=1e-6)
