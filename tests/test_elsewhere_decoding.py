@@ -1,0 +1,267 @@
+"""Sampling, searching, schedules and scores against numbers that others publish.
+
+Each test names the file that it has its numbers from: facts are copied, and no code.
+"""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from tutorial_lib.decoding import beam_search, greedy
+from tutorial_lib.metrics import alignment_error_rate, bleu
+from tutorial_lib.sampling import min_p, top_k, top_p
+from tutorial_lib.training import warmup_cosine
+
+# --- Hugging Face: tests/generation/test_logits_process.py --------------------------
+
+
+def test_top_k():
+    # test_top_k_dist_warper: of ten words, the first half lifted above the second
+    ramp = torch.arange(10.0).repeat(2, 1)
+    ramp[1, :5] += 10
+    forbidden = [[True] * 7 + [False] * 3, [True] * 2 + [False] * 3 + [True] * 5]
+    assert top_k(ramp, 3).isinf().tolist() == forbidden
+
+
+def test_top_p():
+    # test_top_p_dist_warper. The first two words there have 0.8 together, to the last
+    # bit or not: rounding decides whether a third is kept, so p is a little less here.
+    given = torch.tensor([[0.3, 0.1, 0.1, 0.5], [0.15, 0.3, 0.3, 0.25]])
+    kept = torch.tensor([[0.3, 0.0, 0.0, 0.5], [0.0, 0.3, 0.3, 0.25]])
+    torch.testing.assert_close(top_p(given.log(), 0.8 - 1e-6).exp(), kept)
+    ramp = torch.arange(10.0) - 5
+    assert (top_p(ramp, 0.9) > -torch.inf).sum() == 3
+
+
+def test_min_p():
+    # test_min_p_dist_warper: 0.0274 < 0.05 · 0.9 < 0.047
+    given = [[0.9, 0.0274, 0.047, 0.0274], [0.15, 0.3, 0.3, 0.25]]
+    given = torch.tensor([*given, [0.97, 0.01, 0.01, 0.01]])
+    kept = [[0.9, 0.0, 0.047, 0.0], [0.15, 0.3, 0.3, 0.25], [0.97, 0.0, 0.0, 0.0]]
+    torch.testing.assert_close(min_p(given.log(), 0.05).exp(), torch.tensor(kept))
+
+
+def test_schedule():
+    # tests/optimization/test_optimization.py, get_cosine_schedule_with_warmup, peak 10;
+    # theirs wastes a step at 0, so ours is a step ahead while it warms up.
+    published = [0.0, 5.0, 10.0, 9.61, 8.53, 6.91, 5.0, 3.08, 1.46, 0.38]
+    ours = [10 * warmup_cosine(2, 10)(step) for step in range(10)]
+    assert ours[:2] == published[1:3]
+    assert ours[2:] == pytest.approx(published[2:], abs=0.01)
+
+
+def test_schedule_of_a_course():
+    # stanford-cs336/spring2024-assignment1-basics, tests/test_optimizer.py,
+    # test_get_lr_cosine_schedule: from step 1, and down to a tenth in place of 0
+    warm = [0.14285714285714285, 0.2857142857142857, 0.42857142857142855]
+    warm += [0.5714285714285714, 0.7142857142857143, 0.8571428571428571, 1.0]
+    cool = [1.0, 0.9887175604818206, 0.9554359905560885, 0.9018241671106134]
+    cool += [0.8305704108364301, 0.7452476826029011, 0.6501344202803414, 0.55]
+    cool += [0.44986557971965857, 0.3547523173970989, 0.26942958916356996]
+    cool += [0.19817583288938662, 0.14456400944391146, 0.11128243951817937]
+    cool += [0.1] * 4
+    ours = warmup_cosine(7, 21)
+    assert [ours(step) for step in range(7)] == pytest.approx(warm)
+    found = [0.1 + 0.9 * ours(step) for step in range(7, 25)]
+    assert found == pytest.approx(cool)
+
+
+# --- Beam search --------------------------------------------------------------------
+
+
+class Table(nn.Module):
+    """A language whose next word depends on all the words before it."""
+
+    def __init__(self, chances):
+        super().__init__()
+        self.chances = {key: torch.tensor(row).log() for key, row in chances.items()}
+
+    def start(self, source, lengths):
+        return source[:, :0]
+
+    def step(self, tokens, state):
+        state = torch.cat((state, tokens[:, None]), dim=1)
+        return torch.stack([self.after(row[1:]) for row in state.tolist()]), state
+
+    def after(self, written):
+        """Return the logits of the next word, all alike if the table has none."""
+        first = next(iter(self.chances.values()))
+        return self.chances.get(tuple(written), torch.zeros_like(first))
+
+    def search(self, decode, *, eos, **options):
+        """Return the words of the one sentence, and their probability."""
+        nothing = torch.zeros(1, 1, dtype=torch.long), torch.ones(1, dtype=torch.long)
+        [words], [total] = decode(self, *nothing, bos=0, eos=eos, **options)
+        return words, math.exp(total)
+
+
+class Chain(Table):
+    """A table in which the last word alone counts."""
+
+    def after(self, written):
+        return super().after(written[-1:] or [0])
+
+
+# allenai/allennlp, tests/nn/beam_search_test.py: word 0 begins, and word 5 ends.
+LONG = Chain(
+    {
+        (0,): [0.0, 0.4, 0.3, 0.2, 0.1, 0.0],
+        (1,): [0.0, 0.0, 1.0, 0.0, 0.0, 0.0],
+        (2,): [0.0, 0.0, 0.0, 1.0, 0.0, 0.0],
+        (3,): [0.0, 0.0, 0.0, 0.0, 1.0, 0.0],
+        (4,): [0.0, 0.0, 0.0, 0.0, 0.0, 1.0],
+    }
+)
+SHORT = Chain(
+    {
+        (0,): [0.0, 0.1, 0.0, 0.0, 0.0, 0.9],
+        (1,): [0.0, 0.0, 0.1, 0.0, 0.0, 0.9],
+        (2,): [0.0, 0.0, 0.0, 0.1, 0.0, 0.9],
+        (3,): [0.0, 0.0, 0.0, 0.0, 0.1, 0.9],
+        (4,): [0.0, 0.0, 0.0, 0.0, 0.0, 1.0],
+    }
+)
+
+
+def test_beams_of_allennlp():
+    # test_search, test_greedy_search, test_take_short_sequence_step, test_single_step
+    for width in (1, 3):
+        found = LONG.search(beam_search, eos=5, width=width, max_tokens=10)
+        assert found == ([1, 2, 3, 4], pytest.approx(0.4))
+    assert LONG.search(greedy, eos=5, max_tokens=10)[0] == [1, 2, 3, 4]
+    assert SHORT.search(beam_search, eos=5, width=5, max_tokens=10)[0] == []
+    found = LONG.search(beam_search, eos=5, width=3, max_tokens=1)
+    assert found == ([1], pytest.approx(0.4))
+
+
+def test_beams_cut_off():
+    # test_early_stopping: after three words theirs has 1 2 3 (.4) before 2 3 4 (.3) and
+    # 3 4 <eos> (.2), by probability alone; ours prefers the only one that has ended.
+    found = LONG.search(beam_search, eos=5, width=3, max_tokens=3)
+    assert found == ([3, 4], pytest.approx(0.2))
+
+
+# tensorflow/tensor2tensor, tensor2tensor/utils/beam_search_test.py: chances depend on
+# the place and the beam alone, word 1 ends.
+
+
+def of_tensor2tensor(*, second):
+    """Return their language of three words: the likeliest first word is 2, by .8."""
+    first, third = [0.1, 0.1, 0.8], [0.05, 0.9, 0.05]
+    return Table(
+        {
+            (): first,
+            (0,): [0.2, 0.4, 0.4],
+            (2,): second,
+            (2, 0): third,
+            (2, 2): third,
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("second", "penalty", "words", "chance"),
+    [
+        ([0.4, 0.5, 0.1], 0.0, [2], 0.8 * 0.5),  # testNotGreedyBeamTwo
+        ([0.4, 0.5, 0.1], 3.5, [2, 0], 0.8 * 0.4 * 0.9),  # …WithAlpha
+        ([0.3, 0.6, 0.1], 3.5, [2], 0.8 * 0.6),  # …BatchTwo…, the second sentence
+    ],
+)
+def test_beams_of_tensor2tensor(second, penalty, words, chance):
+    options = {"width": 2, "max_tokens": 3, "length_penalty": penalty}
+    found = of_tensor2tensor(second=second).search(beam_search, eos=1, **options)
+    assert found == (words, pytest.approx(chance))
+
+
+def test_greedy_of_tensor2tensor():
+    # testGreedyBatchOne and testGreedyWithCornerCase
+    binary = Table({(): [0.7, 0.3], (0,): [0.4, 0.6], (0, 0): [0.5, 0.5]})
+    never = Table({(): [0.2, 0.1, 0.7], (2,): [0.4, 0.1, 0.5]})
+    for options in ({"decode": greedy}, {"decode": beam_search, "width": 1}):
+        found = binary.search(**options, eos=1, max_tokens=3)
+        assert found == ([0], pytest.approx(0.7 * 0.6))
+        found = never.search(**options, eos=1, max_tokens=2)
+        assert found == ([2, 2], pytest.approx(0.7 * 0.5))
+
+
+# facebookresearch/fairseq, tests/test_sequence_generator.py, with the chances of
+# sequence_generator_setup in tests/utils.py. Words: 0 <eos>, 1 and 2 theirs w1 and w2.
+FIRST = Table(
+    {
+        (): [0.0, 0.9, 0.1],
+        (1,): [1.0, 0.0, 0.0],
+        (2,): [0.0, 0.9, 0.1],
+        (2, 1): [0.0, 0.1, 0.9],
+        (2, 2): [0.6, 0.2, 0.2],
+        (2, 1, 2): [1.0, 0.0, 0.0],
+        (2, 1, 1): [1.0, 0.0, 0.0],
+    }
+)
+SECOND = Table(
+    {
+        (): [0.0, 0.7, 0.3],
+        (1,): [0.25, 0.35, 0.4],
+        (2,): [0.0, 0.1, 0.9],
+        (1, 2): [0.6, 0.4, 0.0],
+        (2, 2): [0.01, 0.0, 0.99],
+        (2, 2, 2): [0.1, 0.5, 0.4],
+        (1, 2, 1): [1.0, 0.0, 0.0],
+    }
+)
+
+
+def test_beams_of_fairseq():
+    # test_without_normalization
+    options = {"eos": 0, "width": 2, "max_tokens": 4}
+    found = FIRST.search(beam_search, **options)
+    assert found == ([1], pytest.approx(0.9))
+    found = SECOND.search(beam_search, **options)
+    assert found == ([1, 2], pytest.approx(0.7 * 0.4 * 0.6))
+
+
+def test_beams_that_ended():
+    # test_with_normalization, sentence 2: theirs finds w1 w2 w1, of .112. What has
+    # ended keeps its place in our beam, so that one is pushed out of two, not of three.
+    options = {"eos": 0, "max_tokens": 4, "length_penalty": 3.0}
+    narrow = SECOND.search(beam_search, width=2, **options)
+    wide = SECOND.search(beam_search, width=3, **options)
+    assert narrow == ([1, 2], pytest.approx(0.7 * 0.4 * 0.6))
+    assert wide == ([1, 2, 1], pytest.approx(0.7 * 0.4 * 0.4))
+
+
+# --- Scores: nltk -------------------------------------------------------------------
+
+
+def test_alignments():
+    # nltk/translate/metrics.py (its doctest) and nltk/test/align.doctest
+    gold = {(0, 0), (1, 1), (2, 2)}
+    rate = alignment_error_rate({(0, 0), (1, 2), (2, 1)}, gold)
+    assert rate == pytest.approx(0.6666666666666667, abs=1e-15)
+    gold |= {(3, 3)}
+    rate = alignment_error_rate({(0, 0), (3, 3), (1, 2), (1, 1), (1, 3)}, gold)
+    assert rate == pytest.approx(0.333333333333, abs=1e-12)
+    assert alignment_error_rate(set(), gold) == 1.0
+    assert alignment_error_rate(gold, gold) == 0.0
+
+
+OUTPUT = "It is a guide to action which ensures that the military always obeys the "
+OUTPUT += "commands of the party"
+REFERENCES = [
+    "It is a guide to action that ensures that the military will forever heed Party "
+    "commands",
+    "It is the guiding principle which guarantees the military forces always being "
+    "under the command of the Party",
+    "It is the practical guide for the army always to heed the directions of the party",
+]
+BOOK = "he read the book because he was interested in world history"
+BOOK_REFERENCE = "he was interested in world history because he read the book"
+
+
+def test_bleu():
+    # nltk/translate/bleu_score.py, the doctests of sentence_bleu and corpus_bleu, whose
+    # sentences are those of Papineni et al. (2002)
+    assert bleu([OUTPUT], [REFERENCES]).score == pytest.approx(50.45, abs=0.01)
+    both = bleu([OUTPUT, BOOK], [REFERENCES, [BOOK_REFERENCE]])
+    assert both.score == pytest.approx(59.20, abs=0.01)

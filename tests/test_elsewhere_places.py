@@ -1,0 +1,224 @@
+"""Places, kernels and windows against numbers that others publish or compute.
+
+Each test names the file that it has its numbers from: facts are copied, and no code.
+"""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.neighbors import KernelDensity, KNeighborsRegressor
+from torch import nn
+from torchvision.models.swin_transformer import ShiftedWindowAttention
+
+from tutorial_lib.attention import MultiHeadAttention, nadaraya_watson
+from tutorial_lib.kernels import boxcar, epanechnikov, gaussian, triangular
+from tutorial_lib.position import (
+    LinearBias,
+    RotaryEncoding,
+    SinusoidalEncoding,
+    laplacian_eigenvectors,
+    sinusoids,
+)
+from tutorial_lib.windows import attend_in_windows
+
+
+def assert_within(found, published, tolerance):
+    published = torch.as_tensor(published).to(found.dtype)
+    torch.testing.assert_close(found, published, rtol=0, atol=tolerance)
+
+
+# --- Kernel regression: R's package np, as statsmodels quotes it ---------------------
+# statsmodels/nonparametric/tests/test_kernel_regression.py: the data of
+# KernelRegressionTestBase, R's numbers in test_continuousdata_lc_cvls.
+
+WIDTHS = torch.tensor([0.6163835, 0.1649656], dtype=torch.float64)
+MEANS = [31.49157, 37.29536, 43.72332, 40.58997, 36.80711]
+R_SQUARED = 0.956381720885
+
+
+def data_of_statsmodels():
+    """Draw what they draw, in their order: 60 points of two coordinates, and values."""
+    random = np.random.RandomState(123456)
+    random.binomial(2, 0.7, size=60)
+    random.binomial(3, 0.7, size=60)
+    first, second = random.normal(size=60), random.normal(10, 1, size=60)
+    random.normal(10, 2, size=60)
+    values = 0.3 + 1.2 * first + 3.7 * second + random.normal(size=60)
+    return torch.tensor(np.stack([first, second], axis=1)), torch.tensor(values)
+
+
+def estimate(widths, *, leave_out=False):
+    """Estimate each value: a product of Gaussians is one Gaussian of scaled points."""
+    points, values = data_of_statsmodels()
+
+    def kernel(distances):
+        itself = torch.eye(60, dtype=torch.bool) & leave_out
+        return gaussian(1)(distances).masked_fill(itself, 0)
+
+    points = points / widths
+    return nadaraya_watson(points, points, values, kernel)[0], values
+
+
+def test_means_of_r():
+    means, values = estimate(WIDTHS)
+    assert_within(means[:5], MEANS, 5e-5)
+    one, other = means - values.mean(), values - values.mean()
+    share = (one @ other) ** 2 / ((one @ one) * (other @ other))
+    assert share.item() == pytest.approx(R_SQUARED, abs=1e-5)
+
+
+def test_widths_of_r():
+    # R searched for the widths whose error, each point left out in turn, is least.
+    def error(widths):
+        means, values = estimate(widths, leave_out=True)
+        return (means - values).square().mean().item()
+
+    best = error(WIDTHS)
+    for width in (0, 1):
+        for factor in (0.9, 0.99, 1.01, 1.1):
+            widths = WIDTHS.clone()
+            widths[width] *= factor
+            assert error(widths) > best
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        (gaussian, "gaussian"),
+        (boxcar, "tophat"),
+        (epanechnikov, "epanechnikov"),
+        (triangular, "linear"),
+    ],
+)
+def test_kernels(ours, theirs):
+    # scikit-learn's are densities: divided by that at 0, they are similarities.
+    places = np.linspace(0, 0.69, 24)[:, None]
+    fitted = KernelDensity(kernel=theirs, bandwidth=0.7).fit([[0.0]])
+    density = np.exp(fitted.score_samples(places))
+    found = ours(0.7)(torch.tensor(places[:, 0]))
+    assert_within(found, density / density[0], 1e-12)
+
+
+def test_regression():
+    points, values = data_of_statsmodels()
+    fitted = KNeighborsRegressor(60, weights=lambda d: np.exp(-((d / 0.5) ** 2) / 2))
+    expected = fitted.fit(points.numpy(), values.numpy()).predict(points.numpy())
+    found, _ = nadaraya_watson(points, points, values, gaussian(0.5))
+    assert_within(found, expected, 1e-10)
+
+
+# --- Positions ----------------------------------------------------------------------
+
+
+def test_sines():
+    # keras-hub, sine_position_encoding_test.py, test_output_correct_values
+    table = SinusoidalEncoding(6, 4).table
+    assert_within(table[0], [0.0, 1.0, 0.0, 1.0, 0.0, 1.0], 0)
+    third = [0.14112, -0.98999, 0.13879, 0.99032, 0.00646, 0.99997]
+    assert_within(table[3], third, 1e-5)
+
+
+@pytest.mark.parametrize(
+    ("d_model", "published"),
+    [
+        (4, [[0, 0, 1, 1], [0.841470957, 9.99999902e-05, 0.540302277, 1],
+             [0.909297407, 1.99999980e-04, -0.416146845, 1]]),
+        (6, [[0, 0, 0, 1, 1, 1], [0.841470957, 9.99983307e-03, 9.99999902e-05,
+                                  0.540302277, 0.999949992, 1],
+             [0.909297407, 1.99986659e-02, 1.99999980e-04,
+              -0.416146815, 0.999800026, 1]]),
+    ],
+)  # fmt: skip
+def test_sines_of_tensor2tensor(d_model, published):
+    # As allennlp quotes them, tests/nn/util_test.py, test_add_positional_features. The
+    # paper's last speed is a step short of 1 / 10,000, and theirs is just that; their
+    # sines come first, the paper's and the cosines alternate.
+    pairs = d_model // 2
+    ours = sinusoids(torch.arange(3), d_model, base=10_000 ** (pairs / (pairs - 1)))
+    assert_within(torch.cat((ours[:, ::2], ours[:, 1::2]), dim=1), published, 1e-7)
+    paper = sinusoids(torch.arange(3), d_model)
+    assert (paper[1] - ours[1]).abs().max() > 1e-3
+
+
+def test_rotary_of_meta():
+    # pytorch/torchtune, tests/torchtune/modules/test_position_embeddings.py: computed
+    # by Meta's Llama, of random tokens (test_forward). With halves, -2932 and 5.5781.
+    torch.manual_seed(0)
+    rotary, texts = RotaryEncoding(128), torch.randn(4, 2048, 32, 128)
+    turned = [rotary(text.transpose(0, 1)) for text in texts]  # (head, token, d_k)
+    assert sum(text.sum().item() for text in turned) == pytest.approx(2165.7053, 1e-5)
+    assert max(text.max().item() for text in turned) == pytest.approx(5.4546, abs=5e-5)
+
+
+HALVES = [0, 2, 4, 1, 3, 5]  # numbers that turn together: 0 and 1 here, 0 and 3 there
+
+
+def test_rotary():
+    # keras-hub, rotary_embedding_test.py, test_output_correct_values: tokens of ones
+    turned = RotaryEncoding(6)(torch.ones(4, 6))
+    third = [-1.1311, 0.8515, 0.9935, -0.8489, 1.1291, 1.0064]
+    assert_within(turned[0], torch.ones(6), 0)
+    assert_within(turned[3][HALVES], third, 5.1e-5)
+    assert (turned[3] - torch.tensor(third)).abs().max() > 0.1
+
+
+@pytest.mark.parametrize(
+    ("position", "published"),
+    [
+        (1 / 2, [0.398157001, 0.994987488, 1.357008100, 1.004987478]),
+        (2 / 2, [-0.301168621, 0.989950180, 1.381773233, 1.009949803]),
+        (12 / 5, [-1.412856817, 0.975714266, -0.061930716, 1.023709655]),
+    ],
+)
+def test_rotary_of_llama(position, published):
+    # Computed by Hugging Face's Llama, as keras-hub quotes it: test_rope_scaling and
+    # test_rope_scaling_with_kv_cache, positions divided by 2 and by 5.
+    turned = RotaryEncoding(4)(torch.ones(1, 4), start=position)[0]
+    assert_within(turned[[0, 2, 1, 3]], published, 1e-6)
+
+
+def test_linear_bias():
+    # keras-hub, alibi_bias_test.py, test_correct_output: eight heads, the last query
+    published = [[-(2.0**-head), -(2.0 ** -(head + 1)), 0.0] for head in range(8)]
+    assert published[7] == [-0.0078125, -0.00390625, 0.0]
+    assert LinearBias(8)(1, 3)[:, 0].tolist() == published
+
+
+def test_linear_bias_of_14_heads():
+    # test_correct_output_num_heads_not_power_of_two: the slopes of 8 heads, then every
+    # other one of 16. By the formula of the paper's text all 14 are evenly spread.
+    published = [-1.0, -0.5, -0.25, -0.125, -0.0625, -0.03125, -0.015625, -0.0078125]
+    published += [-1.4142135, -0.70710677, -0.35355338, -0.17677669, -0.08838835]
+    published += [-0.04419417]
+    theirs = torch.cat((LinearBias(8)(1, 3), LinearBias(16)(1, 3)[::2][:6]))[:, 0, 0]
+    assert_within(theirs, published, 1e-6)
+    ours = LinearBias(14)(1, 3)[:, 0, 0]
+    ratios = ours[1:] / ours[:-1]
+    assert_within(ratios, torch.full((13,), 2 ** (-8 / 14)), 1e-6)
+    assert not ours.sort().values.allclose(theirs.sort().values)
+
+
+def test_spectrum():
+    # networkx, networkx/linalg/tests/test_spectrum.py, test_laplacian_spectrum: the
+    # graph of degrees 3, 2, 2, 1 and 0, once with edges of weight 1, once of 0.5.
+    adjacency = torch.zeros(5, 5)
+    for i, j in ((0, 1), (0, 2), (0, 3), (1, 2)):
+        adjacency[i, j] = adjacency[j, i] = 1
+    for weight in (1, 0.5):
+        values, _ = laplacian_eigenvectors(adjacency * weight, 5)
+        assert_within(values, weight * torch.tensor([0.0, 0, 1, 3, 4]), 1e-6)
+
+
+@pytest.mark.parametrize("shift", [0, 1, 2])
+def test_shifted_windows(shift):
+    torch.manual_seed(0)
+    theirs = ShiftedWindowAttention(8, [4, 4], [shift, shift], 2).eval()
+    nn.init.zeros_(theirs.relative_position_bias_table)  # ours are without
+    ours = MultiHeadAttention(8, 2)
+    parts = theirs.qkv.weight.chunk(3), theirs.qkv.bias.chunk(3)
+    for W, weight, bias in zip((ours.W_Q, ours.W_K, ours.W_V), *parts, strict=True):
+        W.load_state_dict({"weight": weight, "bias": bias})
+    ours.W_O.load_state_dict(theirs.proj.state_dict())
+    x = torch.randn(3, 8, 8, 8)
+    found = attend_in_windows(ours, x.flatten(1, 2), 4, shift=shift)
+    torch.testing.assert_close(found, theirs(x).flatten(1, 2), rtol=0, atol=1e-6)
