@@ -1,227 +1,172 @@
-"""The page of results says what the benchmark measured."""
+"""The page of results says what the benchmark of translation measured."""
 
-import csv
 import datetime
+import importlib
+import re
 import statistics
+import sys
 from pathlib import Path
 
 import pytest
 
+pytest.importorskip("sphinx")
 ROOT = Path(__file__).parents[1]
+sys.path.append(str(ROOT / "book" / "_ext"))
+CHARTS = importlib.import_module("results_charts")
 PAGE = (ROOT / "book" / "results.md").read_text(encoding="utf-8")
-COLUMNS = [
-    "data",
-    "protocol",
-    "model",
-    "seed",
-    "cpu_seconds",
-    "steps",
-    "parameters",
-    "training_pairs",
-    "source_words",
-    "target_words",
-    "test_sentences",
-    "bleu",
-    "signature",
-    "bleu_beam_4",
-    "bleu_unknown_as_three",
-    "bleu_all_references",
-    "exact_match",
-    "textbook_score",
-    "unknown_words",
-    "first_five",
-    "bleu_training",
-    "textbook_score_training",
-    "textbook_score_four",
-    "data_sha256",
-    "machine",
-    "threads",
-    "torch",
-    "python",
-    "date",
+TEXT = " ".join(PAGE.split())
+KINDS = [
+    (data, units, model)
+    for data in CHARTS.DATA
+    for units in CHARTS.UNITS
+    for model in CHARTS.MODELS
 ]
-KINDS = [("tatoeba", "held out"), ("multi30k", "held out"), ("tatoeba", "512 pairs")]
-RECURRENT = ("fixed context", "attention")
-MODELS = {"held out": (*RECURRENT, "Transformer"), "512 pairs": RECURRENT}
-SCORES = (  # protocol, column, and the beginning of the row on the page
-    ("512 pairs", "textbook_score_four", "512 pairs | four of them | textbook"),
-    ("512 pairs", "textbook_score_training", "512 pairs | all of them | textbook"),
-    ("512 pairs", "textbook_score", "512 pairs | 500 unseen | textbook"),
-    ("512 pairs", "bleu_training", "512 pairs | all of them | BLEU"),
-    ("512 pairs", "bleu", "512 pairs | 500 unseen | BLEU"),
-    ("held out", "bleu_training", "3,884 pairs | 512 of them | BLEU"),
-    ("held out", "textbook_score", "3,884 pairs | 500 unseen | textbook"),
-    ("held out", "bleu", "3,884 pairs | 500 unseen | BLEU"),
-)
 
 
-@pytest.fixture(scope="module")
-def rows():
-    with (ROOT / "benchmarks/translation.csv").open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+def read(name):
+    return CHARTS.read(ROOT / "benchmarks" / name)
 
 
-def runs(rows, data, protocol, model):
-    wanted = [data, protocol, model]
-    return [row for row in rows if list(row.values())[:3] == wanted]
+def column(kind, name="bleu_beam_4"):
+    rows = [row for row in read("translation.csv") if CHARTS.of(row) == kind]
+    assert sorted(row["seed"] for row in rows) == ["1", "2", "3"]
+    return [float(row[name]) for row in rows]
 
 
-def median_and_range(rows, column, digits):
-    """Write the median over the runs as the page does, and between what they lie."""
-    values = sorted(float(row[column]) for row in rows)
-    middle, low, high = statistics.median(values), values[0], values[-1]
-    return f"{middle:.{digits}f} ({low:.{digits}f}–{high:.{digits}f})"
+def median(kind, name="bleu_beam_4"):
+    return statistics.median(column(kind, name))
 
 
-def line_of_a_model(rows, data, model):
-    chosen = runs(rows, data, "held out", model)
-    steps = statistics.median(int(row["steps"]) for row in chosen)
-    exact = statistics.median(100 * float(row["exact_match"]) for row in chosen)
-    name = {"tatoeba": "Tatoeba", "multi30k": "Multi30k"}[data]
-    cells = [name, {"fixed context": "one vector"}.get(model, model)]
-    cells += [median_and_range(chosen, column, 1) for column in ("bleu", "bleu_beam_4")]
-    return f"| {' | '.join(cells)} | {exact:.0f} % | {steps:,.0f} |"
+def overlap(one, other):
+    one, other = column(one), column(other)
+    return max(one) >= min(other) and max(other) >= min(one)
 
 
-def line_of_a_score(rows, protocol, column, beginning):
-    digits = 2 if column.startswith("textbook") else 1
-    cells = [
-        median_and_range(runs(rows, "tatoeba", protocol, model), column, digits)
-        for model in RECURRENT
-    ]
-    return f"| {beginning} | {' | '.join(cells)} |"
+def test_every_kind_was_searched_and_the_best_of_the_search_was_compared():
+    search = read("translation_search.csv")
+    assert {row["seed"] for row in search} == {"0"}
+    for kind in KINDS:
+        tried = [row for row in search if CHARTS.of(row) == kind]
+        assert len(tried) == 6
+        best = max(tried, key=lambda row: float(row["bleu_valid"]))
+        for row in read("translation.csv"):
+            if CHARTS.of(row) == kind:
+                for setting in ("learning_rate", "dropout"):
+                    assert row[setting] == best[setting]
 
 
-def lines_of_examples(rows):
-    models = MODELS["held out"]
-    first = [runs(rows, "tatoeba", "held out", model)[0] for model in models]
-    assert {row["seed"] for row in first} == {"0"}
-    outputs = [row["first_five"].split(" | ") for row in first]
-    lines = zip(*outputs, strict=True)
-    return [" | ".join(f"`{output}`" for output in line) + " |" for line in lines]
+def test_a_search_knows_no_test_score():
+    names = read("translation_search.csv")[0]
+    assert [name for name in names if "bleu" in name] == ["bleu_valid"]
 
 
-def test_every_run_has_a_row_and_every_row_all_columns(rows):
-    keys = [(row["data"], row["protocol"], row["model"], row["seed"]) for row in rows]
-    assert sorted(keys) == sorted(
-        (*kind, model, seed)
-        for kind in KINDS
-        for model in MODELS[kind[1]]
-        for seed in "012"
-    )
-    for row in rows:
-        assert list(row) == COLUMNS
-        assert all(row.values()), row
+def test_training_stopped_when_its_time_was_spent():
+    for row in read("translation.csv") + read("translation_search.csv"):
+        assert 96 <= float(row["cpu_seconds"]) < 98 and row["threads"] == "1"
 
 
-def test_training_stopped_when_its_time_was_spent(rows):
-    spent = [float(row["cpu_seconds"]) for row in rows if row["protocol"] == "held out"]
-    assert all(96 <= seconds < 98 for seconds in spent)
-    assert {row["threads"] for row in rows} == {"1"}
-
-
-def test_all_runs_of_a_kind_saw_the_same_data_and_scored_it_alike(rows):
-    for data, protocol in KINDS:
-        of_a_kind = [row for row in rows if list(row.values())[:2] == [data, protocol]]
-        for column in ("data_sha256", "training_pairs", "test_sentences", "signature"):
-            assert len({row[column] for row in of_a_kind}) == 1, column
+def test_all_runs_on_some_data_saw_the_same_sentences_and_scored_them_alike():
+    rows = read("translation.csv")
+    for data in CHARTS.DATA:
+        of_it = [row for row in rows if row["data"] == data]
+        for name in ("data_sha256", "training_pairs", "test_sentences"):
+            assert len({row[name] for row in of_it}) == 1, name
     assert {row["signature"] for row in rows} == {rows[0]["signature"]}
     assert rows[0]["signature"] in PAGE
 
 
-@pytest.mark.parametrize(
-    ("model", "aims"),
-    [
-        ("attention", {"tatoeba": 15, "multi30k": 34}),
-        ("Transformer", {"tatoeba": 16, "multi30k": 34}),
-    ],
-)
-def test_models_reach_what_was_aimed_for(rows, model, aims):
-    for data, least in aims.items():
-        chosen = runs(rows, data, "held out", model)
-        assert statistics.median(float(row["bleu"]) for row in chosen) >= least
+@pytest.mark.parametrize(("data", "least"), [("tatoeba", 15), ("multi30k", 34)])
+def test_attention_and_the_transformer_reach_what_was_aimed_for(data, least):
+    for model in ("attention", "Transformer"):
+        assert median((data, "words", model), "bleu") >= least
 
 
-def test_attention_helps_with_captions_and_not_with_sentences_of_four_words(rows):
-    def scores(data, model):
-        return [float(row["bleu"]) for row in runs(rows, data, "held out", model)]
-
-    one, attention = (scores("multi30k", model) for model in RECURRENT)
-    assert round(statistics.median(attention) - statistics.median(one)) == 11
-    assert "is worth eleven points" in " ".join(PAGE.split())
-    assert min(attention) > max(one)
-    one, attention = (scores("tatoeba", model) for model in RECURRENT)
-    assert max(one) > min(attention)
+def test_attention_is_worth_what_the_page_says_on_captions_and_not_on_four_words():
+    one, attention = (("multi30k", "words", model) for model in CHARTS.MODELS[:2])
+    assert f"worth {median(attention) - median(one):.0f} points of BLEU" in TEXT
+    assert min(column(attention)) > max(column(one))
+    fewer = 1 - median(attention, "steps") / median(one, "steps")
+    assert abs(fewer - 1 / 4) < 0.02 and "a quarter fewer steps" in TEXT
+    assert overlap(*(("tatoeba", "words", model) for model in CHARTS.MODELS[:2]))
 
 
-def test_the_transformer_is_level_on_short_sentences_and_behind_on_captions(rows):
-    def column(data, model, name):
-        return [float(row[name]) for row in runs(rows, data, "held out", model)]
+def test_the_transformer_is_level_on_captions_and_ahead_on_tatoeba_in_words():
+    attention, transformer = (("multi30k", "words", m) for m in CHARTS.MODELS[1:])
+    assert overlap(attention, transformer)
+    attention, transformer = (("tatoeba", "words", m) for m in CHARTS.MODELS[1:])
+    assert min(column(transformer)) > max(column(attention))
 
-    attention, transformer = (
-        column("tatoeba", model, "bleu") for model in ("attention", "Transformer")
+
+def test_pieces_know_every_word_and_gain_or_cost_what_the_page_says():
+    for data, units, model in KINDS:
+        unknown = column((data, units, model), "unknown")
+        assert (max(unknown) == 0) == (units == "pieces")
+        if (data, units) == ("multi30k", "words"):
+            assert min(unknown) > 700  # of a thousand captions
+    gains = {
+        (data, model): median((data, "pieces", model)) - median((data, "words", model))
+        for data, units, model in KINDS
+    }
+    assert f"{gains['tatoeba', 'one vector']:.0f}" == "5"
+    lost = [round(-gains["multi30k", model]) for model in CHARTS.MODELS]
+    assert (min(lost), max(lost)) == (3, 5) and "they cost three to five" in TEXT
+
+
+def test_the_page_has_the_scores_of_the_captions_that_were_kept_out():
+    words, pieces = (
+        [f"{median(('multi30k', u, m), 'bleu_fresh'):.1f}" for m in CHARTS.MODELS]
+        for u in CHARTS.UNITS
     )
-    assert max(attention) > min(transformer) and max(transformer) > min(attention)
-    attention, transformer = (
-        column("multi30k", model, "bleu") for model in ("attention", "Transformer")
-    )
-    assert max(transformer) < min(attention)
-    for data in ("tatoeba", "multi30k"):
-        attention, transformer = (
-            column(data, model, "steps") for model in ("attention", "Transformer")
+    said = "in words {}, {} and {}, in pieces {}, {} and {}.".format(*words, *pieces)
+    assert said in TEXT
+    for scores in (words, pieces):
+        assert sorted(scores) == [scores[0], scores[2], scores[1]]
+
+
+def test_the_page_says_what_one_reference_and_all_of_them_give():
+    kind = "tatoeba", "words", "attention"
+    one, every = (median(kind, name) for name in ("bleu", "bleu_all_references"))
+    assert f"is {one:.1f}; counted against all that Tatoeba has, {every:.1f}." in TEXT
+
+
+def test_the_page_shows_what_the_first_runs_wrote():
+    lines = [line for line in PAGE.splitlines() if line.count("`") == 8]
+    shown = [re.findall("`([^`]*)`", line) for line in lines if line.startswith("|")]
+    columns = [
+        next(
+            row["first_five"].split(" | ")
+            for row in read("translation.csv")
+            if CHARTS.of(row) == ("tatoeba", units, model) and row["seed"] == "1"
         )
-        assert min(transformer) > max(attention)
+        for model in CHARTS.MODELS[1:]
+        for units in CHARTS.UNITS
+    ]
+    assert shown == [list(row) for row in zip(*columns, strict=True)]
 
 
-def test_each_run_of_the_transformer_has_its_learning_curve(rows):
-    with (ROOT / "benchmarks/translation_curves.csv").open(encoding="utf-8") as file:
-        points = list(csv.DictReader(file))
-    for data in ("tatoeba", "multi30k"):
-        for run in runs(rows, data, "held out", "Transformer"):
-            key = [data, "held out", "Transformer", run["seed"]]
-            losses = [p["training_loss"] for p in points if [*p.values()][:4] == key]
-            assert len(losses) == 20
-            assert float(losses[-1]) < float(losses[0]) / 2
-
-
-@pytest.mark.parametrize("model", MODELS["held out"])
-@pytest.mark.parametrize("data", ["tatoeba", "multi30k"])
-def test_the_page_has_the_scores_of_each_model(rows, data, model):
-    assert line_of_a_model(rows, data, model) in PAGE.splitlines()
-
-
-@pytest.mark.parametrize("score", SCORES, ids=lambda score: " ".join(score[:2]))
-def test_the_page_has_each_score_of_both_protocols(rows, score):
-    assert line_of_a_score(rows, *score) in PAGE.splitlines()
-
-
-def test_the_page_shows_what_the_first_seed_wrote(rows):
-    lines = [line for line in PAGE.splitlines() if line.startswith("|")]
-    shown = [line for line in lines if line.count("`") == 6]
-    ends = lines_of_examples(rows)
-    assert [line.endswith(end) for line, end in zip(shown, ends, strict=True)] == (
-        [True] * 5
-    )
-
-
-def test_the_page_tells_on_what_and_when_it_was_measured(rows):
-    text = " ".join(PAGE.split())
-    for row in rows:
+def test_the_page_tells_on_what_and_when_it_was_measured():
+    for row in read("translation.csv"):
         date = datetime.date.fromisoformat(row["date"])
-        when, torch = f"{date:%B %Y}", row["torch"].split("+")[0]
-        assert (
-            f"of {when}, from one thread of an {row['machine']} processor with torch "
-            f"{torch}," in text
+        torch = row["torch"].split("+")[0]
+        assert f"are of {date:%B %Y}, with torch {torch}." in TEXT
+        assert f"each on one thread of an {row['machine']}," in TEXT
+
+
+def test_a_chart_has_a_dot_for_each_kind_and_says_its_numbers():
+    chart = CHARTS.draw_translation(read("translation.csv"))
+    assert chart.count("<circle") == len(KINDS) + 2  # two in the legend
+    for data, units, model in KINDS:
+        said = (
+            f"{CHARTS.DATA[data]}, {model}, {units}: {median((data, units, model)):.1f}"
         )
+        assert said in chart
 
 
-def test_the_page_tells_what_other_ways_of_counting_give(rows):
-    def median(data, column):
-        chosen = runs(rows, data, "held out", "attention")
-        return f"{statistics.median(float(row[column]) for row in chosen):.1f}"
-
-    text, three = " ".join(PAGE.split()), "bleu_unknown_as_three"
-    both = f"{median('tatoeba', three)} on Tatoeba, {median('multi30k', three)} on"
-    assert both in text
-    every, one = median("tatoeba", "bleu_all_references"), median("tatoeba", "bleu")
-    assert f"attention's median is {every} in place of {one}." in text
+def test_no_mark_of_a_chart_lies_outside():
+    for name, (draw, table) in CHARTS.CHARTS.items():
+        chart = draw(read(table))
+        xs = [float(x) for x in re.findall(r'(?:cx="|x="|M)([-\d.]+)', chart)]
+        ys = [float(y) for y in re.findall(r'(?:cy="|y="|M[-\d.]+ )([-\d.]+)', chart)]
+        height = float(re.search(r'viewBox="0 0 \d+ (\d+)"', chart)[1])
+        assert min(xs) >= 0 and max(xs) <= CHARTS.WIDTH, name
+        assert min(ys) >= 0 and max(ys) <= height, name

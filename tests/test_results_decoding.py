@@ -5,7 +5,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "book" / "results.md").read_text(encoding="utf-8")
-WAYS = ("cached", "recomputed", "torch.nn.Transformer")
 CASES = [
     (1, 8),
     (1, 16),
@@ -28,12 +27,6 @@ def speeds():
         case = int(row["batch"]), int(row["words"])
         found[case][row["decoding"]] = int(row["words_per_second"])
     return found
-
-
-def test_the_page_has_every_speed():
-    for (batch, words), by_way in speeds().items():
-        cells = [str(batch), str(words), *(f"{by_way[way]:,}" for way in WAYS)]
-        assert f"| {' | '.join(cells)} |" in PAGE.splitlines()
 
 
 def test_at_64_words_the_cache_is_at_least_twice_as_fast():

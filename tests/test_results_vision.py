@@ -61,12 +61,8 @@ def test_the_convolutional_network_is_ahead_by_what_the_page_says():
 def test_a_step_takes_at_most_a_tenth_longer_than_torchvision_s_and_the_page_says_so():
     rows = read("vision_steps.csv")
     rows = [row for row in rows if row["contender"] == "tutorial_lib"]
-    assert len(rows) == 3
-    for row in rows:
-        ratio = float(row["time_ratio"])
-        assert ratio <= 1.10
-        images = (
-            f"{row['image_size']} × {row['image_size']}, patches of {row['patch_size']}"
-        )
-        cells = [images, row["d_model"], row["blocks"], f"{ratio:.2f}"]
-        assert f"| {' | '.join(cells)} |" in PAGE.splitlines()
+    ratios = [float(row["time_ratio"]) for row in rows]
+    assert len(ratios) == 3 and max(ratios) <= 1.10
+    assert f"{min(ratios):.2f} to {max(ratios):.2f} of its time" in " ".join(
+        PAGE.split()
+    )

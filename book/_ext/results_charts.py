@@ -1,0 +1,156 @@
+"""A Sphinx extension for the page of results: charts of what the benchmarks wrote.
+
+The directive ``chart`` reads tables of ``benchmarks/`` when the book is built, so that
+a chart cannot say anything else than they do. A chart is an SVG in the page's colors.
+"""
+
+import csv
+import statistics
+from pathlib import Path
+
+from docutils import nodes
+from sphinx.util.docutils import SphinxDirective
+
+WIDTH = 460
+COLORS = ("var(--book-query, #1f62c8)", "var(--book-key, #c2410c)")
+DATA = {"tatoeba": "everyday sentences (Tatoeba)", "multi30k": "captions (Multi30k)"}
+MODELS = ("one vector", "attention", "Transformer")
+UNITS = ("words", "pieces")
+CONTENDERS = {"tutorial_lib": "this book's GPT", "nanoGPT": "nanoGPT"}
+
+
+class Chart(SphinxDirective):
+    """Draw one of the charts: ``{chart} translation``."""
+
+    required_arguments = 1
+
+    def run(self):
+        """Return the chart, or an error that names those there are."""
+        [name] = self.arguments
+        if name not in CHARTS:
+            raise self.error(f"there is no chart {name}: choose of {', '.join(CHARTS)}")
+        draw, table = CHARTS[name]
+        path = Path(self.env.srcdir, "benchmarks", table)
+        self.env.note_dependency(str(path))
+        return [nodes.raw("", draw(read(path)), format="html")]
+
+
+def read(path):
+    """Return the rows of a table as dictionaries."""
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def draw_translation(rows):
+    """Draw the median and the range of each model's BLEU, with a beam of 4."""
+    parts, y, said = [legend(UNITS)], 46, []
+    for data, title in DATA.items():
+        parts.append(text(0, y, title, "head"))
+        for model in MODELS:
+            y += 26
+            parts.append(text(0, y, model))
+            for units, color, up in zip(UNITS, COLORS, (-4, 4), strict=True):
+                found = (data, units, model)
+                scores = [float(row["bleu_beam_4"]) for row in rows if of(row) == found]
+                middle = statistics.median(scores)
+                ends = place(min(scores)), place(middle), place(max(scores))
+                parts.append(span(*ends, y - 4 + up, color))
+                said.append(f"{title}, {model}, {units}: {middle:.1f}")
+        y += 40
+    y -= 14
+    for score in range(20, 50, 5):
+        x = place(score)
+        parts.insert(0, f'<path class="rule" d="M{x} 30 V{y - 8}"/>')
+        parts.append(text(x, y + 8, score, "mark"))
+    parts.append(text(place(32.5), y + 26, "BLEU, with a beam of 4", "mark"))
+    return svg("translation", y + 34, parts, "BLEU of three models", said)
+
+
+def of(row):
+    """Return the kind of model that a row is about."""
+    return row["data"], row["units"], row["model"]
+
+
+def place(score):
+    """Return where a score lies on the axis, from 18 to 46."""
+    return round(110 + (score - 18) / 28 * (WIDTH - 120), 1)
+
+
+def span(low, middle, high, y, color):
+    """Draw a median as a dot and the range as a line, at x and y of the chart."""
+    return (
+        f'<path d="M{low} {y} H{high}" stroke="{color}" stroke-width="2"/>'
+        f'<circle cx="{middle}" cy="{y}" r="4.5" fill="{color}"/>'
+    )
+
+
+def draw_gpt(rows):
+    """Draw how the bits per character fall in 300 seconds, and their range."""
+    parts, said = [legend(CONTENDERS.values())], []
+    for (name, label), color in zip(CONTENDERS.items(), COLORS, strict=True):
+        marks = {}
+        for row in rows:
+            if row["contender"] == name:
+                marks.setdefault(int(row["seconds"]), []).append(float(row["bits"]))
+        points = [(across(at), statistics.median(bits)) for at, bits in marks.items()]
+        line = " ".join(f"{x},{down(middle)}" for x, middle in points)
+        parts.append(f'<polyline points="{line}" stroke="{color}" class="line"/>')
+        for at, bits in marks.items():
+            ends = f"M{across(at)} {down(max(bits))} V{down(min(bits))}"
+            parts.append(f'<path d="{ends}" stroke="{color}" stroke-width="4"/>')
+        said += [f"{label} after {at} s: {statistics.median(marks[at]):.2f}"
+            for at in marks]  # fmt: skip
+    for bits in (2.4, 2.6, 2.8, 3.0):
+        rule = f'<path class="rule" d="M60 {down(bits)} H{WIDTH - 10}"/>'
+        parts[:0] = [rule, text(54, down(bits) + 5, bits, "end")]
+    parts += [text(across(at), 246, at, "mark") for at in (60, 120, 180, 240, 300)]
+    parts.append(text(across(165), 266, "seconds of processor time", "mark"))
+    parts.append(text(0, 30, "bits per character"))
+    return svg("gpt", 274, parts, "Bits per character while two GPTs learn", said)
+
+
+def across(seconds):
+    """Return where a time lies on the axis, from 20 to 305 seconds."""
+    return round(60 + (seconds - 20) / 285 * (WIDTH - 75), 1)
+
+
+def down(bits):
+    """Return where bits per character lie on the axis, from 2.25 to 3.15."""
+    return round(40 + (3.15 - bits) / 0.9 * 185, 1)
+
+
+def legend(names):
+    """Draw the two names with their colors."""
+    parts, x = [], 110
+    for name, color in zip(names, COLORS, strict=True):
+        parts.append(f'<circle cx="{x}" cy="11" r="4.5" fill="{color}"/>')
+        parts.append(text(x + 10, 16, name))
+        x += 30 + 8 * len(name)
+    return "".join(parts)
+
+
+def text(x, y, words, kind="said"):
+    """Write words; the kind says how, in book.css."""
+    return f'<text class="{kind}" x="{x}" y="{y}">{words}</text>'
+
+
+def svg(name, height, parts, title, said):
+    """Frame a chart; what it shows is also said in words."""
+    return (
+        f'<svg id="chart-{name}" class="diagram chart" role="img" '
+        f'viewBox="0 0 {WIDTH} {height}" aria-labelledby="{name}-title {name}-text">'
+        f'<title id="{name}-title">{title}</title>'
+        f'<desc id="{name}-text">{"; ".join(said)}.</desc>{"".join(parts)}</svg>'
+    )
+
+
+CHARTS = {
+    "translation": (draw_translation, "translation.csv"),
+    "gpt": (draw_gpt, "gpt_text.csv"),
+}
+
+
+def setup(app):
+    """Register the directive."""
+    app.add_directive("chart", Chart)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
