@@ -179,7 +179,7 @@ def test_it_learns_while_the_reader_looks_and_ends(shown):
     press(page, "Tab", "Tab", " ")  # the head of layer 0
     assert "and without the head of layer 0" in said(page) and right(page) < 35
     press(page, "Tab", " ", "Shift+Tab", " ")
-    assert "and without the head of layer 1 " in said(page) and right(page) < 35
+    assert "and without the head of layer 1," in said(page) and right(page) < 35
     press(page, "Tab", " ")
     assert right(page) > 95
 

@@ -158,9 +158,11 @@ function induction(root, data, host) {
     choose(now.query + move[0] - move[1]);
   };
 
-  // Where a head of each layer has to look, for the query to be answered by induction.
-  const sought = (layer, query) => count(query + 1).filter((key) =>
-    layer ? key && text[key - 1] === text[query] : key === query - 1);
+  // Who has to look where, [row, column], for the query to be answered by induction: in
+  // layer 1 the query at what followed its word, and that in layer 0 at the word before.
+  const sought = (layer, query) => count(query)
+    .filter((before) => text[before] === text[query])
+    .map((before) => (layer ? [query, before + 1] : [before + 1, before]));
 
   // Every change ends here.
   function show() {
@@ -172,11 +174,12 @@ function induction(root, data, host) {
     parts.forEach(({ canvas, row, wanted, cell }, layer) => {
       paint(canvas, tokens, [...model.maps[layer]].map((weight) => colorOf(weight, dark)));
       canvas.classList.toggle("off", now.off[layer]);
-      const y = 20 + now.query * cell;
-      set(row, { y, height: cell });
+      const places = sought(layer, now.query);
+      const [reader] = places.at(-1) ?? [now.query];
+      set(row, { y: 20 + reader * cell, height: cell });
       wanted.replaceChildren();
-      for (const key of sought(layer, now.query)) {
-        const place = { x: 20 + key * cell, y, width: cell, height: cell };
+      for (const [y, x] of places) {
+        const place = { x: 20 + x * cell, y: 20 + y * cell, width: cell, height: cell };
         add(wanted, "rect", { class: "sought", ...place });
       }
     });
@@ -188,17 +191,19 @@ function induction(root, data, host) {
     const chances = model.shares.subarray(query * vocab, (query + 1) * vocab);
     const best = chances.indexOf(Math.max(...chances));
     const missing = off.map((is, layer) => is && `layer ${layer}`).filter(Boolean);
-    const looks = [0, 1].map((layer) => {
-      const weights = sought(layer, query).map((key) =>
-        model.maps[layer][query * tokens + key]);
-      return sum(weights).toFixed(2);
-    });
+    const weights = [0, 1].map((layer) => sought(layer, query).map(([row, column]) =>
+      model.maps[layer][row * tokens + column]));
+    const ofOne = sum(weights[0]) / (weights[0].length || 1);
+    const looks = weights[0].length
+      ? [`layer 1 has ${sum(weights[1]).toFixed(2)} on words that followed it earlier, and`,
+        `each of these has ${ofOne.toFixed(2)} on the word before it in layer 0;`]
+      : ["there is nothing to go on from, since it stands here for the first time;"];
     return [
       step ? `After ${step} steps` : "Not trained yet:",
-      missing.length ? `and without the head of ${missing.join(" and ")}` : "",
+      missing.length ? `and without the head of ${missing.join(" and ")},` : "",
       `${(100 * score.accuracy).toFixed(0)} % of the words that can be known are right.`,
-      `At ${quote(names[query])}, word ${query + 1}, layer 0 has ${looks[0]} on the word`,
-      `before, layer 1 ${looks[1]} on words that followed ${quote(names[query])} earlier;`,
+      `At ${quote(names[query])}, word ${query + 1},`,
+      ...looks,
       `the model goes on with ${quote(toLetter(best))} (${chances[best].toFixed(2)}).`,
     ].filter(Boolean).join(" ");
   }
