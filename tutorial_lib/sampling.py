@@ -46,13 +46,14 @@ def top_p(logits, p):
     """Keep the fewest words that have a share ``p`` of the probability together.
 
     They are the likeliest, and the last of them is the one with which the sum reaches
-    p: Holtzman et al. (2020), the nucleus. Raises ValueError unless 0 < p <= 1.
+    p, up to rounding: Holtzman et al. (2020), the nucleus. Raises ValueError unless
+    0 < p <= 1.
     """
     _check_share("top_p", p)
     probabilities, order = logits.softmax(dim=-1).sort(descending=True, stable=True)
     before = probabilities.cumsum(dim=-1) - probabilities  # what likelier words have
     forbidden = torch.zeros_like(before, dtype=torch.bool)
-    forbidden.scatter_(-1, order, (before >= p) & (p < 1))
+    forbidden.scatter_(-1, order, (before >= p - 1e-6) & (p < 1))
     forbidden.scatter_(-1, order[..., :1], False)  # whatever rounding does to the sum
     return logits.masked_fill(forbidden, -torch.inf)
 
