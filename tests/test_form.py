@@ -379,10 +379,6 @@ BAD = [
         "the sections are",
     ),
     (sections_are_in_order, changed("title", "1 ·", "1."), "the title is # 1."),
-    (
-        sections_are_in_order,
-        "the sections",
-    ),
     (the_opening_is_short, changed("title", "is asked", "a " * 119), "has 121 words"),
     (
         the_page_is_not_long,
