@@ -59,16 +59,22 @@ def mark_predictions(app, doctree):
 
 
 def number_chapters_by_name(app, env):
-    """Count chapters as their files do, so that 14 may come before 12 is written.
+    """Count chapters as their files do, and figures anew on a page without a number.
 
-    Sphinx has counted them by now, and numbered their figures accordingly.
+    Sphinx has counted chapters by now, and numbered figures through.
     """
     for page, numbers in env.toc_secnumbers.items():
         chapter = page.removeprefix("notebooks/")[:2]
         if chapter.isdigit():
             for heading, number in numbers.items():
                 numbers[heading] = (int(chapter), *number[1:])
-    return TocTreeCollector().assign_figure_numbers(env)
+    changed = TocTreeCollector().assign_figure_numbers(env)
+    for kinds in env.toc_fignumbers.values():
+        for figures in kinds.values():
+            for place, (figure, number) in enumerate(figures.items(), start=1):
+                if len(number) == 1:  # of a page without a number: begin with 1
+                    figures[figure] = (place,)
+    return changed
 
 
 def forget_heading_numbers(app, env):
