@@ -51,8 +51,8 @@ _build/book.pages: always
 	@$(call fingerprint,book notebooks tutorial_lib) | { $(record); }
 
 _build/test.inputs: always
-	@{ $(call fingerprint,.); echo "$$REQUIRE_BROWSER $$CHROMIUM"; \
-	for name in chromium chromium-browser google-chrome chrome; \
+	@{ $(call fingerprint,.); echo "$$REQUIRE_BROWSER $$CHROMIUM $$FIREFOX"; \
+	for name in chromium chromium-browser google-chrome chrome firefox-esr firefox; \
 	do command -v $$name; done; } | { $(record); }
 
 # --- Environments -----------------------------------------------------------------

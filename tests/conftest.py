@@ -56,16 +56,20 @@ def chromium():
 # The scope is a module: while the driver runs, its event loop counts as running in
 # this thread, and the kernels of other tests would meet it.
 @pytest.fixture(scope="module")
-def browser(chromium):
-    """Start Chromium for a module's tests."""
+def driver():
+    """Start what drives a browser for a module's tests."""
     from playwright.sync_api import sync_playwright
 
-    with sync_playwright() as driver:
-        started = driver.chromium.launch(
-            executable_path=chromium, args=[*CHROMIUM.FLAGS]
-        )
+    with sync_playwright() as started:
         yield started
-        started.close()
+
+
+@pytest.fixture(scope="module")
+def browser(driver, chromium):
+    """Start Chromium for a module's tests."""
+    started = driver.chromium.launch(executable_path=chromium, args=[*CHROMIUM.FLAGS])
+    yield started
+    started.close()
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ TOP_LEVEL = {
     ".gitattributes",
     ".github",
     ".gitignore",
+    "CHANGELOG.md",
     "CITATION.cff",
     "CONTRIBUTING.md",
     "LICENSE",
@@ -60,6 +61,23 @@ def test_nothing_that_is_made_is_tracked():
 
 def test_the_readme_fits_on_80_lines():
     assert len((ROOT / "README.md").read_text().splitlines()) <= 80
+
+
+def test_the_readme_counts_rightly():
+    readme = (ROOT / "README.md").read_text()
+    notebooks = [path.read_text() for path in (ROOT / "notebooks").glob("*.ipynb")]
+    questions = sum(text.count('"predict"') for text in notebooks)
+    assert f"{questions} questions" in readme
+    exercises = sum(text.count("### Exercise ") for text in notebooks)
+    assert f"{exercises} exercises" in readme
+    lists = (ROOT / "tutorial_lib" / "exercises").glob("chapter_*/mistakes.diff")
+    mistakes = [re.findall(r"^[\w-]+:", path.read_text(), re.M) for path in lists]
+    assert 800 <= sum(map(len, mistakes)) < 900
+    compared = [
+        path.read_text() for path in (ROOT / "tests").glob("test_elsewhere*.py")
+    ]
+    count = sum(text.count("\ndef test_") for text in compared)
+    assert f"{count} comparisons" in readme
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])

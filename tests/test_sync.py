@@ -239,6 +239,20 @@ def test_setting_and_unsetting_the_address_leaves_the_file_as_it_was(root):
     assert (root / "_config.yml").read_bytes() == before
 
 
+def test_the_chapters_of_a_readme_open_in_colab_while_there_is_an_address(root):
+    before = (
+        "[1](notebooks/01_a.ipynb) [x](notebooks/x.ipynb) [2](notebooks/02_b.ipynb)"
+    )
+    (root / "README.md").write_text(before)
+    write_address(root, "https://github.com/other/fork")
+    write_address(root, FORK)
+    place = "https://colab.research.google.com/github/you/fork/blob/main/notebooks/"
+    expected = f"[1]({place}01_a.ipynb) [x](notebooks/x.ipynb) [2]({place}02_b.ipynb)"
+    assert (root / "README.md").read_text() == expected
+    write_address(root, "")
+    assert (root / "README.md").read_text() == before
+
+
 @pytest.mark.parametrize("address", ["", FORK])
 def test_the_book_and_the_library_read_the_same_address(root, address):
     yaml = pytest.importorskip("yaml")

@@ -7,4 +7,4 @@ show what is there, ``exercises`` to check what a reader wrote. Import from the 
 you need; importing the package alone costs nothing.
 """
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"

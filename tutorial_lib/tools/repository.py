@@ -1,7 +1,7 @@
 """The address of the book's repository, which stands once, in ``_config.yml``.
 
-Pages link to Colab only if there is an address, and notebooks fetch the library from
-it. The file is edited as text so that its comments survive.
+Pages link to Colab only if there is an address, notebooks fetch the library from it,
+and the README's chapters open there. Files are edited as text, so comments survive.
 
 This module does not know whether anything answers at the address.
 """
@@ -12,6 +12,8 @@ from pathlib import Path
 from tutorial_lib.tools.files import read_text, write_whole
 
 ADDRESS = re.compile(r'^(repository:\n(?: .*\n)*? +url: *)"([^"\n]*)"', re.MULTILINE)
+CHAPTER = re.compile(r"\]\([^()\s]*(notebooks/\d\d_\w+\.ipynb)\)")
+COLAB = "https://colab.research.google.com/github/{}/blob/main/"
 GITHUB = re.compile(
     r"https://github\.com/\w[\w-]*/(?!\.{1,2}$|.*\.git$)[\w.-]+", re.ASCII
 )
@@ -42,7 +44,16 @@ def write_address(root, address):
     found = _find(path)
     text = found.string[: found.start(2)] + address + found.string[found.end(2) :]
     write_whole(path, text)
+    _link_chapters(Path(root) / "README.md", address)
     return address
+
+
+def _link_chapters(readme, address):
+    """Let the chapters that a README names open in Colab, or as files without one."""
+    if readme.is_file():
+        place = COLAB.format(address.removeprefix("https://github.com/"))
+        link = rf"]({place if address else ''}\1)"
+        write_whole(readme, CHAPTER.sub(link, read_text(readme)))
 
 
 def _find(path):
