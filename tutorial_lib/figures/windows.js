@@ -16,7 +16,7 @@ function windows(root, data, host) {
   const legend = add(root, "div", { class: "bar" });
   const kinds = { reads: "reads", known: "has heard of", masked: "masked" };
   for (const kind in kinds) {
-    const label = add(legend, "span", { class: "key" });
+    const label = add(legend, "span", { class: `key of-${kind}` });
     add(label, "span", { class: `chip ${kind}` });
     label.append(kinds[kind]);
   }
@@ -50,7 +50,7 @@ function windows(root, data, host) {
   const together = (place) => place.every((x, axis) =>
     Math.floor(shownAt(x) / size) === Math.floor(shownAt(now.place[axis]) / size));
 
-  let width, squares, lines, frame;
+  let width, squares, lines, seam, frame;
 
   function draw() {
     width = Math.min(44, Math.floor((host.clientWidth - 4) / side));
@@ -61,6 +61,7 @@ function windows(root, data, host) {
       addText(svg, 0, 0, "", "small middle"),
     ]);
     lines = add(svg, "path", { class: "border" });
+    seam = add(svg, "path", { class: "seam" });
     frame = add(svg, "rect", { width: width - 1, height: width - 1, class: "frame" });
     show();
   }
@@ -74,6 +75,7 @@ function windows(root, data, host) {
     slider.show(now.layers, now.layers);
     shiftBox.checked = now.shifted;
     rollBox.checked = now.rolled;
+    legend.querySelector(".of-masked").hidden = !now.rolled;
     const [heard, reads] = [block(1), block(now.layers)];
     cells.forEach((place, i) => {
       const [y, x] = place.map((part) => 2 + width * shownAt(part));
@@ -88,8 +90,10 @@ function windows(root, data, host) {
       ? x % size === 0
       : windowOf(x, now.layers) !== windowOf(x - 1, now.layers)));
     const long = width * side;
-    set(lines, { d: borders.map((x) =>
-      `M2,${1.5 + x * width}h${long}M${1.5 + x * width},2v${long}`).join("") });
+    const across = (x) =>
+      `M2,${1.5 + x * width}h${long}M${1.5 + x * width},2v${long}`;
+    set(lines, { d: borders.map(across).join("") });
+    set(seam, { d: roll() ? across(side - roll()) : "" }); // where opposite edges meet
     const [y, x] = now.place.map((part) => 2 + width * shownAt(part));
     set(frame, { x, y });
     say(sentence(heard, reads));

@@ -49,5 +49,5 @@ def seen_from(model, x, token):
     for i in range(len(x)):
         changed = x.clone()
         changed[i] = changed[i] + 1 + torch.rand(x.shape[1])
-        seen[i] = not torch.equal(model(changed)[token], before)
+        seen[i] = not torch.allclose(model(changed)[token], before)
     return seen
