@@ -661,18 +661,18 @@ def test_wrong_scores_are_refused_with_advice(arguments, options, message):
 def test_positions_say_a_dot_product_worked_by_hand():
     # One pair that turns by 1 radian a position: cos(8) = -0.1455.
     assert show_positions(64, 2).text == (
-        "Sinusoidal encodings of 64 positions, d_model 2, base 10000. Position 12 and "
-        "position 20: dot product −0.15. All pairs at distance 8: −0.15."
+        "Sinusoidal encodings of 64 positions, 2 numbers each, base 10000. Position 12 "
+        "and position 20: dot product −0.15. All pairs at distance 8: −0.15."
     )
 
 
 def test_rotary_positions_say_a_score_worked_by_hand():
-    # The query's pair is (cos 1, cos 4), its square 0.7192; the key is 3 + 8 ahead.
-    score = (math.cos(1) ** 2 + math.cos(4) ** 2) * math.cos(11)
-    assert f"{score:.3f}" == "0.003"
+    # The query's pair is (cos 1, cos 4); the key is turned 3 on, and stands 3 back.
+    score = math.cos(1) ** 2 + math.cos(4) ** 2
+    assert f"{score:.3f}" == "0.719"
     assert show_positions(64, 2, kind="rotary").text == (
-        "Rotary encodings of 64 positions, d_model 2, base 10000. Query at position "
-        f"12, key at position 20: score {score:.3f}. All pairs at distance 8: 0.003."
+        "Rotary encodings of 64 positions, 2 numbers each, base 10000. Query at "
+        "position 12, key at position 9: score 0.719. All pairs at distance −3: 0.719."
     )
 
 
@@ -748,6 +748,29 @@ def test_without_a_class_token_the_patch_in_the_middle_speaks():
         "Attention weights (head 1) among 3 × 3 patches of 2 × 2 pixels. Patch (1, 1) "
         "looks most at (2, 1), 0.700; equal shares would be 0.111."
     )
+
+
+def test_a_patch_may_be_named_that_speaks_first():
+    weights = uniform(10, 10)
+    weights[3] = torch.tensor([0.3, 0, 0, 0, 0, 0.6, 0.1, 0, 0, 0])
+    figure = show_patch_attention(weights, torch.zeros(6, 6), first=(0, 2))
+    assert "Patch (0, 2) gives the class token 0.300. Of the patches it" in figure.text
+    assert "looks most at (1, 1), 0.600" in figure.text
+    alone = weights[1:, 1:] / weights[1:, 1:].sum(-1, keepdim=True)
+    options = {"class_token": False, "first": (0, 2)}
+    figure = show_patch_attention(alone, torch.zeros(6, 6), **options)
+    assert "Patch (0, 2) looks most at (1, 1), 0.857" in figure.text
+    assert figure.png != show_patch_attention(
+        alone, torch.zeros(6, 6), class_token=False
+    ).png  # fmt: skip
+
+
+def test_colors_up_to_1_are_not_offered_where_no_weight_would_be_seen():
+    for largest, faint in ((0.0999, True), (0.1, False)):
+        weights = torch.full((16, 16), (1 - largest) / 15)
+        weights.fill_diagonal_(largest)
+        figure = show_patch_attention(weights, torch.zeros(8, 8), class_token=False)
+        assert ("faint" in figure.data) is faint
 
 
 @pytest.mark.parametrize(
@@ -901,6 +924,7 @@ def test_the_picture_colors_the_patch_that_is_looked_at():
         ),
         (uniform(5, 5), IMAGE, {"layer": 1}, "layer 1 does not exist: choose 0 to 0"),
         (uniform(5, 5), IMAGE, {"head": "mean"}, "head 'mean' does not exist"),
+        (uniform(9, 9), torch.ones(4, 8), {"first": (2, 1)}, r"patch \(2, 1\) among 2"),
     ],
 )
 def test_wrong_patches_are_refused_with_advice(weights, image, options, message):

@@ -308,6 +308,22 @@ def test_patches_without_a_class_token_show_no_chip(scheme, shown, barriers):
     assert page.evaluate("document.documentElement.scrollWidth") <= 400
 
 
+def test_a_patch_that_is_named_speaks_first_and_after_escape(shown):
+    page = shown(show_patch_attention(PATCH_WEIGHTS, IMAGE, first=(0, 3)))
+    assert_shows(page, (0, 3))
+    page.mouse.click(*in_patches(page, (2, 1)))
+    page.locator("[role=application]").focus()
+    press(page, "Escape")
+    page.mouse.move(0, 0)
+    assert_shows(page, (0, 3))
+
+
+def test_colors_from_0_to_1_are_offered_only_where_a_weight_could_be_seen(shown):
+    for weights, offers in ((PATCH_WEIGHTS, 1), (torch.full((13, 13), 1 / 13), 0)):
+        page = shown(show_patch_attention(weights, IMAGE))
+        assert page.get_by_label("colors from 0 to 1").count() == offers
+
+
 def test_a_query_that_looks_at_no_patch_says_nothing(shown):
     page = shown(show_patch_attention(torch.eye(5), IMAGE[:4, :4]))
     assert said(page) == (

@@ -26,13 +26,16 @@ from tutorial_lib.plotting.scales import scale
 
 def in_map(page, t, row=4):
     """Return where on the page a number of position t lies."""
-    box = page.locator(".stage > canvas").bounding_box()
+    box = page.locator(".stage > canvas").first.bounding_box()
     x = box["x"] + box["width"] * (t + 0.5) / 40
     return x, box["y"] + box["height"] * (row + 0.5) / 8
 
 
 def choose_kind(page, kind):
     page.get_by_label("encoding", exact=True).select_option(kind)
+
+
+DISTANCE = {"sinusoidal": 5, "rotary": -3}  # at first
 
 
 every_kind = pytest.mark.parametrize("kind", ["sinusoidal", "rotary"])
@@ -44,7 +47,7 @@ FAINT_CURVES = ".stage path:not(.first)"
 def test_the_curves_are_the_dot_products_of_the_papers_formulas(kind, shown):
     page = shown(positions(kind=kind))
     products = dot_products(kind)
-    assert said(page) == sentence_of(kind, products, 8, 13)
+    assert said(page) == sentence_of(kind, products, 8, 8 + DISTANCE[kind])
     assert positions(kind=kind).text.endswith(said(page))
     assert_curve(page, products, 8)
     assert page.locator(FAINT_CURVES).count() == len(FAINT)
@@ -58,7 +61,7 @@ def test_a_position_is_dragged_and_its_curve_follows(kind, shown):
     page = shown(positions(kind=kind))
     products = dot_products(kind)
     drag(page, in_map(page, 8), in_map(page, 15), in_map(page, 23))
-    assert said(page) == sentence_of(kind, products, 23, 28)
+    assert said(page) == sentence_of(kind, products, 23, 23 + DISTANCE[kind])
     assert_curve(page, products, 23)
     page.mouse.move(*in_map(page, 3))
     assert_curve(page, products, 23)
@@ -92,7 +95,7 @@ def test_the_point_lies_on_the_curve_and_the_frames_around_their_columns(shown):
     assert path[21 + 5].tolist() == pytest.approx([x, y], abs=1e-6)
     for which, position in (("first", 21), ("second", 26)):
         frame = page.locator(f"rect.{which}").bounding_box()
-        cell = page.locator(".stage > canvas").bounding_box()["width"] / 40
+        cell = page.locator(".stage > canvas").first.bounding_box()["width"] / 40
         middle = frame["x"] + frame["width"] / 2
         assert middle == pytest.approx(in_map(page, position)[0], abs=0.5)
         assert cell < frame["width"] < cell + 8
@@ -103,13 +106,31 @@ def test_the_point_lies_on_the_curve_and_the_frames_around_their_columns(shown):
     )
 
 
+def test_a_key_is_framed_among_the_keys_and_dragged_there(shown):
+    page = shown(positions(kind="rotary"))
+    upper, lower = (
+        page.locator(".stage > canvas").nth(i).bounding_box() for i in (0, 1)
+    )
+    assert upper["y"] + upper["height"] < lower["y"]
+    for which, place, box in (("first", 8, upper), ("second", 5, lower)):
+        frame = page.locator(f"rect.{which}").bounding_box()
+        middle = frame["x"] + frame["width"] / 2
+        assert middle == pytest.approx(in_map(page, place)[0], abs=0.5)
+        assert frame["y"] == pytest.approx(box["y"] - 3, abs=1.5)
+    y = lower["y"] + 4
+    drag(page, (in_map(page, 20)[0], y), (in_map(page, 30)[0], y))
+    assert said(page) == sentence_of("rotary", dot_products("rotary"), 8, 30)
+    choose_kind(page, "sinusoidal")
+    assert page.locator(".stage > canvas").count() == 1
+
+
 def test_arrow_keys_move_the_position_and_the_distance(shown):
     page = shown(positions(kind="rotary"))
     products = dot_products("rotary")
     page.locator("[role=application]").focus()
     press(page, "ArrowRight", "ArrowRight", "ArrowLeft")
-    assert said(page) == sentence_of("rotary", products, 9, 14)
-    press(page, *["ArrowDown"] * 7, "ArrowUp")
+    assert said(page) == sentence_of("rotary", products, 9, 6)
+    press(page, *["ArrowUp"] * 3, "ArrowDown")
     assert said(page) == sentence_of("rotary", products, 9, 8)
     assert_curve(page, products, 9)
     press(page, *["ArrowLeft"] * 12)
@@ -187,7 +208,7 @@ def test_a_rotary_curve_peaks_where_query_and_key_fit(shown):
         assert max(curve, key=curve.get) == peak
         assert lesson in page.locator("p").last.inner_text()
     page.get_by_label("key", exact=True).select_option("other numbers")
-    assert "every key sin(c²)" in page.locator("p").last.inner_text()
+    assert "every key other numbers: " in page.locator("p").last.inner_text()
 
 
 @every_kind
@@ -230,9 +251,9 @@ def test_reset_brings_the_first_positions_back(shown):
     assert page.locator("label .number").inner_text() == "500"
 
 
-def map_pixels(page):
-    """Return the colors (d_model, token, 4) of the map."""
-    pixels = page.locator(".stage > canvas").evaluate(
+def map_pixels(page, which=0):
+    """Return the colors (d_model, token, 4) of a map."""
+    pixels = page.locator(f".stage > canvas >> nth={which}").evaluate(
         "canvas => [...canvas.getContext('2d')"
         ".getImageData(0, 0, canvas.width, canvas.height).data]"
     )
@@ -242,10 +263,11 @@ def map_pixels(page):
 @every_kind
 def test_the_map_has_the_colours_of_the_static_maps_of_signed_numbers(kind, shown):
     page = shown(positions(kind=kind))
-    queries, _ = queries_and_keys(kind)
-    shares = queries.T / queries.abs().max()
-    expected = 255 * torch.tensor(scale("scores")((shares + 1) / 2))
-    assert (map_pixels(page) - expected).abs().max() < 6
+    parts = list(queries_and_keys(kind))
+    limit = max(part.abs().max() for part in parts)
+    for which, part in enumerate(parts if kind == "rotary" else parts[:1]):
+        expected = 255 * torch.tensor(scale("scores")((part.T / limit + 1) / 2))
+        assert (map_pixels(page, which) - expected).abs().max() < 6
 
 
 @every_kind

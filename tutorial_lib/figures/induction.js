@@ -111,11 +111,16 @@ function induction(root, data, host) {
       const left = i * (wide + 18);
       const at = ({ step, [key]: value }) =>
         `${left + (wide * step) / steps},${20 + high * (1 - value / most)}`;
+      const cut = now.off.some(Boolean) && key in now.score;
       const last = now.history.at(-1)[key];
       add(svg, "path", { class: "axis", d: `M${left},${20 + high}h${wide}` });
       add(svg, "path", { d: `M${now.history.map(at).join("L")}` });
       addText(svg, left, 12, name, "name small");
-      addText(svg, left + wide, 12, last.toFixed(2), "small end");
+      const shown = cut ? now.score[key] : last;
+      addText(svg, left + wide, 12, shown.toFixed(2), `small end ${cut ? "cut" : ""}`);
+      if (!cut) return;
+      const [x, y] = at({ step: now.step, [key]: shown }).split(",");
+      add(svg, "circle", { class: "cut", cx: x, cy: y, r: 4 });
     });
     addText(svg, 0, high + 34, "step 0", "small");
     addText(svg, wide, high + 34, steps, "small end");
@@ -123,7 +128,7 @@ function induction(root, data, host) {
 
   function draw() {
     const width = Math.min(host.clientWidth, 760);
-    const side = width < 560 ? Math.min(width, 380) : (width - 24) / 2;
+    const side = width < 560 ? Math.min(width, 300) : (width - 24) / 2;
     const cell = (side - 20) / tokens;
     stage.replaceChildren();
     parts = [0, 1].map((layer) => {
@@ -167,8 +172,8 @@ function induction(root, data, host) {
   // Every change ends here.
   function show() {
     if (!parts) return;
-    drawHistory(Math.min(host.clientWidth, 760));
     now.score = model.judge(texts, now.off);
+    drawHistory(Math.min(host.clientWidth, 760));
     model.read(text, now.off);
     const dark = host.hasAttribute("data-dark");
     parts.forEach(({ canvas, row, wanted, cell }, layer) => {
@@ -193,16 +198,20 @@ function induction(root, data, host) {
     const missing = off.map((is, layer) => is && `layer ${layer}`).filter(Boolean);
     const weights = [0, 1].map((layer) => sought(layer, query).map(([row, column]) =>
       model.maps[layer][row * tokens + column]));
+    const [asks, follows] = [query, sought(1, query)[0]?.[1]].map((i) => quote(names[i]));
     const ofOne = sum(weights[0]) / (weights[0].length || 1);
+    const here = `${sum(weights[1]).toFixed(2)} on ${follows}`;
+    const before = `${ofOne.toFixed(2)} on the ${asks} before it`;
     const looks = weights[0].length
-      ? [`layer 1 has ${sum(weights[1]).toFixed(2)} on words that followed it earlier, and`,
-        `each of these has ${ofOne.toFixed(2)} on the word before it in layer 0;`]
+      ? [off[1] ? "" : `layer 1 has ${here}, which followed ${asks} earlier,`,
+        off[0] ? "" : `layer 0 has, at that ${follows}, ${before},`,
+        off[0] && off[1] ? "" : "and"]
       : ["there is nothing to go on from, since it stands here for the first time;"];
     return [
       step ? `After ${step} steps` : "Not trained yet:",
       missing.length ? `and without the head of ${missing.join(" and ")},` : "",
       `${(100 * score.accuracy).toFixed(0)} % of the words that can be known are right.`,
-      `At ${quote(names[query])}, word ${query + 1},`,
+      `At ${asks}, word ${query + 1},`,
       ...looks,
       `the model goes on with ${quote(toLetter(best))} (${chances[best].toFixed(2)}).`,
     ].filter(Boolean).join(" ");

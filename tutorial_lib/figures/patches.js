@@ -15,7 +15,8 @@ function patches(root, data, host) {
     return [[...data.bytes.subarray(4 * i, 4 * i + 3)], cell];
   });
   // A place is a row and a column; the class token is column -1.
-  const initial = [Math.floor(rows / 2), classToken ? -1 : Math.floor(columns / 2)];
+  const initial = data.first
+    ?? [Math.floor(rows / 2), classToken ? -1 : Math.floor(columns / 2)];
   const now = { ...data.shown, place: initial, question: 0 };
   let kept = initial;
   const pointedAt = () => {
@@ -32,7 +33,9 @@ function patches(root, data, host) {
       const colors = shadesOf(head).map((shade) => colorOf(shade, dark));
       paint(canvas, columns, colors);
     }, mark);
-  addCheckbox(bar, "colors from 0 to 1", (absolute) => choose({ absolute }));
+  if (!data.faint) {
+    addCheckbox(bar, "colors from 0 to 1", (absolute) => choose({ absolute }));
+  }
   const numbersBox = addCheckbox(bar, "numbers", (numbers) => choose({ numbers }));
   const stage = add(root, "div", { tabindex: 0, role: "application", class: "stage" });
   const beside = classToken ? ", the class token left of it" : "";

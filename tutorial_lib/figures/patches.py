@@ -29,12 +29,21 @@ from .inputs import (
 SHARED = ("colors.js", "heads.js")
 MOST_PATCHES = 256
 MOST_PIXELS = 65_536
+TELLING = 0.1  # a weight that can still be seen among colors from 0 to 1
 CONTRAST, STRENGTH = 0.5, 0.85  # of image and weights, as in patches.js
 EXACT, QUALITY = 10_000, 75  # bytes of an image that is sent unchanged; of others
 
 
 def show_patch_attention(
-    weights, image, *, layer=0, head=0, class_token=True, questions=(), title=None
+    weights,
+    image,
+    *,
+    layer=0,
+    head=0,
+    class_token=True,
+    first=None,
+    questions=(),
+    title=None,
 ):
     """Show which patches of an image each patch, or the class token, looks at.
 
@@ -44,14 +53,16 @@ def show_patch_attention(
     (channel, height, width), in 0…1: one channel is ink, dark on white, which weights
     color; three are a photograph, veiled where nobody looks. The patches are
     squares; their size follows from the numbers of patches and pixels. ``layer`` and
-    ``head`` (a number or "mean") are shown first. Full strength is the query's largest
-    weight for a patch, or 1, as a reader chooses; equal weights would be 1 / 50 among
-    50 tokens.
+    ``head`` (a number or "mean") are shown first, and what the patch ``first`` (row,
+    column) looks at; without it the class token, or the patch in the middle. Full
+    strength is the query's largest weight for a patch, or 1, as a reader chooses, if
+    half of the queries give a weight of 0.1; equal weights would be 1 / 50 among 50
+    tokens.
 
     With ``questions``, a text for each query, the weights are (…, question, patch),
     there is no class token, and ink is veiled like a photograph.
-    Raises ValueError for scores, NaN, an image outside 0…1 or of another size, more
-    than 256 patches, 65,536 pixels or 1 MB.
+    Raises ValueError for scores, NaN, an image outside 0…1 or of another size, a
+    ``first`` patch that it has not, more than 256 patches, 65,536 pixels or 1 MB.
     """
     weights = as_layers(weights)
     check_weights(weights)
@@ -65,6 +76,8 @@ def show_patch_attention(
     grid = [length // patch for length in pixels.shape[:2]]
     data = {"shown": shown, "classToken": class_token, "grid": grid, "patch": patch}
     data |= {"questions": questions or None} | as_data(weights)
+    is_faint = np.median(weights.max(axis=-1)) < TELLING
+    data |= _as_first(first, grid) | ({"faint": True} if is_faint else {})
     data |= {"picture": as_picture(pixels), "faded": pixels.ndim == 3}
     first = with_mean(weights)[shown["layer"], shown["head"]]
     say = _answers if questions else _sentence
@@ -162,12 +175,26 @@ def _side(patches, height, width):
     return side if fits and height * width == patches * side**2 else None
 
 
+def _as_first(place, grid):
+    """Return the place (row, column) of a patch to be shown first, if one is named."""
+    if place is None:
+        return {}
+    row, column = place
+    if row not in range(grid[0]) or column not in range(grid[1]):
+        raise ValueError(
+            f"there is no patch ({row}, {column}) among {grid[0]} × {grid[1]}: count "
+            "rows and columns from 0"
+        )
+    return {"first": [row, column]}
+
+
 def _first_query(data):
     """Return the token shown first and its name."""
-    if data["classToken"]:
+    if data["classToken"] and "first" not in data:
         return 0, "class token"
-    row, column = (length // 2 for length in data["grid"])
-    return row * data["grid"][1] + column, f"patch ({row}, {column})"
+    row, column = data.get("first", [length // 2 for length in data["grid"]])
+    query = data["classToken"] + row * data["grid"][1] + column
+    return query, f"patch ({row}, {column})"
 
 
 def _sentence(weights, data):
@@ -177,7 +204,10 @@ def _sentence(weights, data):
     largest = divmod(int(over.argmax()), columns)
     looks = f"{name[0].upper()}{name[1:]} looks most at"
     if offset:
-        given = f"The {name} gives itself {weights[0, 0]:.3f}."
+        subject, receiver = ("The class token", "itself") if query == 0 else (
+            name[0].upper() + name[1:], "the class token"
+        )  # fmt: skip
+        given = f"{subject} gives {receiver} {weights[query, 0]:.3f}."
         looks = f"{given} Of the patches it looks most at"
     return (
         f"Attention weights{shown and f' ({shown})'} among {rows} × {columns} patches "
@@ -226,7 +256,8 @@ def _draw_ink(weights, pixels, data):
     ax.imshow(_blend(pixels, shades), interpolation="nearest")
     _draw_patches(ax, query - offset, data)
     lines = [", ".join(filter(None, [name, where(data)]))]
-    lines += [f"gives itself {weights[query, query]:.3f}"] * offset
+    receiver = "the class token" if query else "itself"
+    lines += [f"gives {receiver} {weights[query, 0]:.3f}"] * offset
     ax.set_title("\n".join(lines), fontsize=10)
     paper = _blend(np.zeros((1, 2)), np.array([[0, 1]]))[0]
     scale = LinearSegmentedColormap.from_list("weights on paper", paper)

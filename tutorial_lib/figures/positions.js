@@ -31,7 +31,7 @@ function positions(root, data, host) {
     ["the query 3 positions on", () => turn(content(Math.cos), 3),
       "the same, turned 3 positions on: the curve peaks 3 back, not at 0."],
     ["other numbers", () => content(Math.sin),
-      "sin(c²): the curve peaks wherever the two fit best."],
+      "other numbers: the curve peaks wherever the two fit best."],
   ];
   const upright = count(d_model).map((i) => i % 2);
   const encode = {
@@ -39,12 +39,13 @@ function positions(root, data, host) {
     sinusoidal: (t) => turn(upright, -t),
     rotary: (t) => turn(content(Math.cos), t),
   };
-  let queries, products, low, high, digits;
+  const isRotary = () => now.kind === "rotary";
+  let queries, met, products, low, high, digits;
 
   function compute() {
     queries = all.map(encode[now.kind]);
     const key = keys[now.key][1]();
-    const met = now.kind === "rotary" ? all.map((j) => turn(key, j)) : queries;
+    met = isRotary() ? all.map((j) => turn(key, j)) : queries;
     products = queries.map((query) => met.map((other) => dot(query, other)));
     low = Math.min(0, least(products));
     high = Math.max(0, most(products));
@@ -61,14 +62,14 @@ function positions(root, data, host) {
   // ---- controls
   const bar = add(root, "div", { class: "bar" });
   const kindSelect = addSelect(bar, "encoding", kinds, (i) =>
-    choose({ kind: kinds[i] }));
+    redraw({ kind: kinds[i] }));
   const keySelect = addSelect(bar, "key", keys.map(([name]) => name), (key) =>
     choose({ key }));
   const power = Math.log10(now.base);
   const powers = { min: Math.min(1, power), max: Math.max(4, power), step: 0.05 };
   const baseSlider = addSlider(bar, "base", powers, (chosen) =>
     choose({ base: Number((10 ** chosen).toPrecision(2)) }));
-  addButton(bar, "reset", () => choose(initially()));
+  addButton(bar, "reset", () => redraw(initially()));
   const legend = add(root, "div", { class: "bar legend" });
   const [ofFirst, ofSecond, ofOthers] = ["first", "second", "others"].map((name) =>
     add(legend, "span", { class: name }));
@@ -81,10 +82,10 @@ function positions(root, data, host) {
   const say = addReadout(root);
   const lesson = add(root, "p");
 
-  // ---- the map above, the curves below
+  // ---- the map above, of keys another one below it if they differ, then the curves
   const left = 40;
   const ceiling = 20;
-  let canvas, svg, right, floor, top, base;
+  let maps, svg, right, middle, floor, top, base;
   let parts = {};
   const toColumn = (t) => left + (t * (right - left)) / tokens;
   const toX = (distance) =>
@@ -94,22 +95,28 @@ function positions(root, data, host) {
   function draw() {
     const width = Math.min(host.clientWidth, 760);
     right = width - 12;
-    floor = ceiling + clamp(width * 0.24, 120, 170);
+    const height = clamp(width * 0.24, 120, 170) * (isRotary() ? 0.7 : 1);
+    middle = ceiling + height;
+    floor = isRotary() ? middle + 32 + height : middle;
     top = floor + 72;
     base = top + clamp(width * 0.28, 150, 190);
-    const place = `left:${left}px;top:${ceiling}px;width:${right - left}px;`;
+    const size = `left:${left}px;width:${right - left}px;height:${height}px`;
     stage.replaceChildren();
-    canvas = add(stage, "canvas", { style: `${place}height:${floor - ceiling}px` });
+    const tops = isRotary() ? [ceiling, floor - height] : [ceiling];
+    maps = tops.map((y) => add(stage, "canvas", { style: `top:${y}px;${size}` }));
     svg = add(stage, "svg", { width, height: base + 38 });
     const grid = add(svg, "g");
-    const frames = ["halo", "second", "halo", "first"].map((style) =>
-      add(svg, "rect", { class: style, y: ceiling - 2, height: floor - ceiling + 4 }));
+    // The second position is that of a key.
+    const frames = ["halo", "second", "halo", "first"].map((style, i) => {
+      const y = (i < 2 ? floor - height : ceiling) - 2;
+      return add(svg, "rect", { class: style, y, height: height + 4 });
+    });
     const curves = others.map(() => add(svg, "path"));
     parts = {
       grid, frames, curves,
       curve: add(svg, "path", { class: "first" }),
       stem: add(svg, "line", { class: "second" }),
-      handle: add(svg, "circle", { class: "first", cy: floor + 7, r: 6 }),
+      handle: add(svg, "circle", { class: "first", cy: middle + 7, r: 6 }),
       point: add(svg, "circle", { class: "second", r: 7 }),
     };
     listen();
@@ -120,11 +127,14 @@ function positions(root, data, host) {
     const { grid } = parts;
     grid.replaceChildren();
     const write = (x, y, text, style = "small end") => addText(grid, x, y, text, style);
-    const rotary = now.kind === "rotary";
-    const named = rotary ? "turned query" : "encoding";
+    const rotary = isRotary();
+    const named = rotary ? "turned queries" : "encoding";
     write(left, 10, `${named}: fast pairs above, slow below`, "name");
-    write(left - 6, ceiling + 10, "0");
-    write(left - 6, floor, d_model - 1);
+    if (rotary) write(left, middle + 26, "turned keys", "name");
+    for (const bottom of rotary ? [middle, floor] : [floor]) {
+      write(left - 6, bottom - (middle - ceiling) + 10, "0");
+      write(left - 6, bottom, d_model - 1);
+    }
     const step = 2 ** Math.max(0, Math.ceil(Math.log2(tokens / 8)));
     for (const t of all.filter((place) => place % step === 0)) {
       write(toColumn(t + 0.5), floor + 26, t, "small middle");
@@ -136,7 +146,7 @@ function positions(root, data, host) {
         write(x, base + 16, fixed(distance, 0), "small middle");
       }
     }
-    write(right, floor + 42, "position t", "name end");
+    write(right, floor + 42, rotary ? "position" : "position t", "name end");
     write(left, top - 10, rotary ? "score q·k" : "dot product", "name");
     write(right, base + 32, "distance j − t", "name end");
     for (const value of new Set([low, 0, high])) {
@@ -154,18 +164,29 @@ function positions(root, data, host) {
     return { d: `M${places.join("L")}` };
   };
 
+  // Another kind has other maps.
+  function redraw(changes) {
+    Object.assign(now, changes);
+    draw();
+  }
+
   // A change of the encoding ends here, then in move.
   function choose(changes) {
     Object.assign(now, changes);
     compute();
-    const limit = Math.max(-least(queries), most(queries)) || 1;
+    const both = [...queries, ...met];
+    const limit = Math.max(-least(both), most(both)) || 1;
     const dark = isDark(host);
-    const numbers = upright.flatMap((_, i) => queries.map((query) => query[i]));
-    paint(canvas, tokens, numbers.map((value) => signedColorOf(value / limit, dark)));
+    maps.forEach((canvas, part) => {
+      const rows = part ? met : queries;
+      const numbers = upright.flatMap((_, i) => rows.map((row) => row[i] / limit));
+      paint(canvas, tokens, numbers.map((share) => signedColorOf(share, dark)));
+    });
     paint(scaleBar, 81, count(81).map((i) => signedColorOf(i / 40 - 1, dark)));
     kindSelect.value = kinds.indexOf(now.kind);
     keySelect.value = now.key;
-    keySelect.parentNode.hidden = now.kind !== "rotary";
+    keySelect.parentNode.hidden = !isRotary();
+    root.classList.toggle("rotary", isRotary());
     baseSlider.show(Math.log10(now.base), now.base);
     drawAxes(limit);
     parts.curves.forEach((curve, i) => set(curve, path(others[i])));
@@ -198,14 +219,15 @@ function positions(root, data, host) {
     const slowest = d_model / 2 - 1;
     const turns = Math.round(2 * Math.PI * slowness(slowest));
     return [
-      ...(now.kind === "rotary"
-        ? ["Nothing is added: query and key are turned, pair i by",
-          "1 / base^(2i / d_model) radians a position. Every query has the content",
-          `cos(c²) in component c, every key ${keys[now.key][2]}`,
+      ...(isRotary()
+        ? ["Nothing is added: query and key are turned, the first pair of numbers by",
+          "1 radian a position, each later pair more slowly. Every query has the same",
+          `made-up numbers, every key ${keys[now.key][2]}`,
           "Whatever they are, only the distance counts: all curves coincide."]
-        : ["Pair i of column t is the sine and cosine of t / base^(2i / d_model), as a",
-          "hand that turns. Dot products add up the cosines of the angles between",
-          "hands, and only the distance counts: all curves coincide."]),
+        : ["Each pair of numbers is the sine and cosine of an angle, a hand that turns:",
+          "the first by 1 radian a position, each later one more slowly. Dot products",
+          "add up the cosines of the angles between hands, and only the distance",
+          "counts: all curves coincide."]),
       `The slowest pair, ${slowest}, turns once in ${turns} positions.`,
     ].join(" ");
   }
@@ -218,7 +240,7 @@ function positions(root, data, host) {
     const to = show(Math.max(...alike));
     const found = show(products[t][j]);
     return [
-      now.kind === "rotary"
+      isRotary()
         ? `Query at position ${t}, key at position ${j}: score ${found}.`
         : `Position ${t} and position ${j}: dot product ${found}.`,
       `All pairs at distance ${fixed(distance, 0)}:`,
@@ -245,9 +267,12 @@ function positions(root, data, host) {
       first = placeIn(svg, event);
       // A finger may be about to scroll the page: it moves nothing until it is sure.
       sure = event.pointerType !== "touch";
-      drag = first[1] < floor + 30
-        ? (share) => setPosition(Math.floor(share * tokens))
-        : (share) => setDistance(Math.round(2 * share * last) - last);
+      const column = (share) => Math.floor(share * tokens);
+      if (first[1] >= floor + 30) {
+        drag = (share) => setDistance(Math.round(2 * share * last) - last);
+      } else if (first[1] >= middle + 15 && isRotary()) {
+        drag = (share) => setDistance(column(share) - now.position);
+      } else drag = (share) => setPosition(column(share));
       pull(event);
       svg.setPointerCapture(event.pointerId);
     };

@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 
+from tutorial_lib.plotting.colors import LIGHT
 from tutorial_lib.plotting.scales import scale
 
 from .figure import ACCENT, MARK, Figure
@@ -28,8 +29,9 @@ def show_positions(
     ``kind`` is shown first: "sinusoidal" (Vaswani et al., 2017) or "rotary" (Su et al.,
     2021). Pair i turns by ``base`` ** (-2i / d_model) radians a position. Rotary turns
     one fixed query, cos c² in component c, and one fixed key, the same 3 positions
-    further. Raises ValueError for an odd ``d_model``, a ``base`` of 1 or less, a kind
-    that does not exist, more than 256 tokens or 65,536 numbers.
+    further: at first the key stands where it fits, 3 back. Raises ValueError for an odd
+    ``d_model``, a ``base`` of 1 or less, a kind that does not exist, more than 256
+    tokens or 65,536 numbers.
     """
     _check_sizes(tokens, d_model)
     base = as_positive(base, "base")
@@ -38,6 +40,8 @@ def show_positions(
     if kind not in KINDS:
         raise ValueError(f"kind {kind!r} does not exist: choose {', '.join(KINDS)}")
     position, distance = int(tokens) // 5, int(tokens) // 8
+    if kind == "rotary":
+        distance = -min(AHEAD, position)
     shown = {"kind": kind, "base": base, "position": position, "distance": distance}
     data = {"tokens": int(tokens), "d_model": int(d_model), "shown": shown}
     return Figure(
@@ -99,15 +103,16 @@ def _sentence(data):
     diagonal = products.diagonal(distance)
     found, low, high = (
         f"{round(value, digits) + 0.0:.{digits}f}".replace("-", "−")
-        for value in (diagonal[t], diagonal.min(), diagonal.max())
+        for value in (products[t, t + distance], diagonal.min(), diagonal.max())
     )
     pair = f"Position {t} and position {t + distance}: dot product"
     if shown["kind"] == "rotary":
         pair = f"Query at position {t}, key at position {t + distance}: score"
     return (
-        f"{shown['kind'].capitalize()} encodings of {tokens} positions, d_model "
-        f"{data['d_model']}, base {shown['base']:.15g}. {pair} {found}. All pairs at "
-        f"distance {distance}: {low if low == high else f'{low} to {high}'}."
+        f"{shown['kind'].capitalize()} encodings of {tokens} positions, "
+        f"{data['d_model']} numbers each, base {shown['base']:.15g}. {pair} {found}. "
+        f"All pairs at distance {distance}".replace("-", "−")
+        + f": {low if low == high else f'{low} to {high}'}."
     )
 
 
@@ -121,35 +126,49 @@ def _draw(data):
     from matplotlib.figure import Figure as Canvas
 
     fig = Canvas(figsize=(6.4, 4.8), layout="constrained")
-    ax, curves = fig.subplots(2, height_ratios=[4, 5])
     queries, keys = _queries_and_keys(data)
-    _draw_map(fig, ax, queries, data)
+    marked, chosen = _colors(data)
+    first, second = (0, marked), (data["shown"]["distance"], chosen)
+    if data["shown"]["kind"] == "rotary":
+        *maps, curves = fig.subplots(3, height_ratios=[3, 3, 5])
+        _draw_map(fig, maps[0], queries, data, {"turned query": [first]})
+        _draw_map(fig, maps[1], keys, data, {"turned key": [second]})
+    else:
+        ax, curves = fig.subplots(2, height_ratios=[4, 5])
+        _draw_map(fig, ax, queries, data, {"encoding": [second, first]})
     _draw_curves(curves, queries @ keys.T, data)
     return fig
 
 
-def _draw_map(fig, ax, queries, data):
-    shown, limit = data["shown"], np.abs(queries).max() or 1
+def _colors(data):
+    """Return the colors of the first position and of the second."""
+    if data["shown"]["kind"] == "rotary":
+        return LIGHT["query"], LIGHT["key"]
+    return MARK, ACCENT
+
+
+def _draw_map(fig, ax, vectors, data, named):
+    """Draw (token, d_model), ``named`` {name: frames, each (distance, color)}."""
+    [(name, frames)], limit = named.items(), np.abs(vectors).max() or 1
     colors = {"cmap": scale("scores"), "vmin": -limit, "vmax": limit}
-    image = ax.imshow(queries.T, aspect="auto", interpolation="nearest", **colors)
-    for place, color in ((shown["distance"], ACCENT), (0, MARK)):
-        left = shown["position"] + place - 0.5
+    image = ax.imshow(vectors.T, aspect="auto", interpolation="nearest", **colors)
+    for place, color in frames:
+        left = data["shown"]["position"] + place - 0.5
         ax.axvspan(left, left + 1, fill=False, edgecolor=color, linewidth=1.5)
-    turned = "turned query, " if shown["kind"] == "rotary" else ""
-    ax.set(xlabel="position t", ylabel=f"{turned}d_model")
+    ax.set(xlabel="position", ylabel=name)
     fig.colorbar(image, ax=ax)
 
 
 def _draw_curves(ax, products, data):
-    shown, tokens = data["shown"], data["tokens"]
+    shown, tokens, (marked, chosen) = data["shown"], data["tokens"], _colors(data)
     places, t = np.arange(tokens), shown["position"]
     others = sorted({round(part * (tokens - 1) / 4 - 1e-9) for part in range(5)})
     for other in others:
         label = f"positions {', '.join(map(str, others))}" if other == 0 else None
         ax.plot(places - other, products[other], color="0.6", lw=1, label=label)
-    ax.plot(places - t, products[t], color=MARK, lw=2, label=f"position t = {t}")
+    ax.plot(places - t, products[t], color=marked, lw=2, label=f"position t = {t}")
     distance, j = shown["distance"], t + shown["distance"]
-    second = {"color": ACCENT, "label": f"position j = {j}", "clip_on": False}
+    second = {"color": chosen, "label": f"position j = {j}", "clip_on": False}
     ax.plot(distance, products[t, j], "o", **second)
     ax.axhline(0, color="0.3", linewidth=0.8)
     score = "score" if shown["kind"] == "rotary" else "dot product"

@@ -93,7 +93,8 @@ function windows(root, data, host) {
     const across = (x) =>
       `M2,${1.5 + x * width}h${long}M${1.5 + x * width},2v${long}`;
     set(lines, { d: borders.map(across).join("") });
-    set(seam, { d: roll() ? across(side - roll()) : "" }); // where opposite edges meet
+    // Where opposite edges meet.
+    set(seam, { d: roll() ? across(side - roll()) : "" });
     const [y, x] = now.place.map((part) => 2 + width * shownAt(part));
     set(frame, { x, y });
     say(sentence(heard, reads));

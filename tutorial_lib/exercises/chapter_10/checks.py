@@ -192,11 +192,11 @@ def block_parameters(d_model, d_ff):
 COUNT = Count(
     ("d_model", "d_ff"),
     about={
-        "d_model²": "attention's four matrices, W_O among them",
-        "d_model·d_ff": "the network's two matrices, up to d_ff and back",
-        "d_ff": "the biases of the network's inner layer",
-        "d_model": "the biases of attention's four layers and of the network's second, "
-        "and gamma and beta of each of the two norms",
+        "d_model²": "the matrices of attention",
+        "d_model·d_ff": "the matrices of the network",
+        "d_ff": "biases of the network",
+        "d_model": "the biases of every layer that ends in d_model numbers, and what "
+        "the norms learn",
     },
 )
 
