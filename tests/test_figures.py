@@ -769,6 +769,7 @@ def test_colors_up_to_1_are_not_offered_where_no_weight_would_be_seen():
     for largest, faint in ((0.0999, True), (0.1, False)):
         weights = torch.full((16, 16), (1 - largest) / 15)
         weights.fill_diagonal_(largest)
+        weights[0] = torch.eye(16)[0]  # one query tells nothing of the others
         figure = show_patch_attention(weights, torch.zeros(8, 8), class_token=False)
         assert ("faint" in figure.data) is faint
 

@@ -79,7 +79,7 @@ def heads(words=("dog", "gave", "a", "bone")):
 
 def asking():
     changes = {"exchange": (2, "ran", "no"), "cover": (0, "▢", "yes")}
-    return show_asking(SENTENCE, changes, "yes")
+    return show_asking(SENTENCE, changes, "yes", at=4)
 
 
 PICTURES = {
@@ -275,30 +275,35 @@ def test_who_writes_looks_back_and_draws_what_stands_at_the_end():
     assert widest[2] == pytest.approx(choice[0])
 
 
-def test_an_unrolled_decoder_gets_the_context_at_every_step_and_nothing_else():
+def test_an_unrolled_decoder_gets_the_card_at_every_step_and_begins_from_it():
     fig = show_unrolled(["she", "sleeps"], ["elle", "dort"])
     found = texts(fig)
-    assert [len(found[name]) for name in "hcs"] == [2, 1, 3]
-    [(context, _)] = found["c"]
+    assert [len(found[name]) for name in "hcs"] == [2, 1, 4]
+    [(card, _)] = found["c"]
     states = [x for x, _ in found["s"]]
-    given = arrows(fig, "key")
-    assert [line[0] for line in given] == pytest.approx([context] * 3)
+    given = arrows(fig, "value")
+    assert [line[0] for line in given] == pytest.approx([card] * 4)
     assert [line[2] for line in given] == pytest.approx(states)
-    into = [line for line in arrows(fig, "query") if line[3] > 2.5]
+    into = arrows(fig, "query")
     assert [line[0] for line in into] == pytest.approx(
-        [x + 0.14 for x in states[:2]], abs=0.05
+        [x + 0.14 for x in states[:-1]], abs=0.05
     )
+    read = [line for line in arrows(fig, "key") if line[3] > 1.5]
+    assert [line[2] for line in read] == pytest.approx([card] * 2)
 
 
 def test_an_unrolled_decoder_reads_what_it_wrote_one_place_later():
     fig = show_unrolled(["she", "sleeps"], ["elle", "dort"])
     found = texts(fig)
     states = [x for x, _ in found["s"]]
-    assert [found[word][0][0] for word in ("elle", "dort", "<eos>")] == states
-    read = [line for line in arrows(fig, "quiet") if line[0] != line[2]]
-    starts = [found[word][0][0] for word in ("<bos>", "elle", "dort")]
-    assert [line[0] for line in read] == pytest.approx(starts, abs=0.3)
-    assert [line[2] for line in read] == pytest.approx(states, abs=0.2)
+    words = ("<bos>", "elle", "dort", "<eos>")
+    assert [found[word][0][0] for word in words] == states
+    lines = [line for line in arrows(fig, "quiet") if line[1] > 2.5]
+    read = [line for line in lines if line[0] != line[2]]
+    assert [line[0] for line in read] == pytest.approx(states[:-1], abs=0.3)
+    assert [line[2] for line in read] == pytest.approx(states[1:], abs=0.2)
+    writes = [line[0] for line in lines if line[0] == line[2]]
+    assert writes == pytest.approx(states[1:])
 
 
 def test_the_half_that_reads_sees_everything_and_the_other_its_past():
@@ -344,6 +349,19 @@ def test_a_look_back_is_asked_by_the_state_before_a_word_and_read_by_its_own(ste
     assert own == found[["le", "chat", "noir"][step]][0][0] == pytest.approx(context)
 
 
+@pytest.mark.parametrize("step", [0, 1, 2])
+def test_no_weight_of_a_look_back_stands_on_its_own_lines(step):
+    fig = looking_back(step)
+    fig.canvas.draw()
+    ax = fig.axes[0]
+    memory = dict.fromkeys(x for x, _ in texts(fig)["h"])
+    numbers = [text for text in ax.texts if text.get_text().startswith("0.")]
+    for x, number in zip(memory, numbers, strict=True):
+        box = number.get_window_extent().transformed(ax.transData.inverted())
+        assert min(abs(box.x0 - x), abs(box.x1 - x)) > 0.1
+        assert box.x1 < x or box.x0 > x
+
+
 def test_a_look_back_needs_a_weight_for_each_word_and_a_step_that_writes():
     with pytest.raises(ValueError, match="4 weights for 2 source words"):
         show_looking_back(torch.ones(4), ["a", "b"], ["c"], step=0)
@@ -357,6 +375,14 @@ def test_a_changed_text_has_another_word_in_one_place():
     assert found["ran"][0][0] == found["slept"][0][0] == found["slept"][1][0]
     assert len(found["yes"]) == 2 and len(found["no"]) == 1
     assert {"as it is", "exchange", "cover"} <= found.keys()
+
+
+def test_every_answer_stands_under_the_word_that_is_asked_for():
+    found, led = texts(asking()), arrows(asking(), "value")
+    [place] = {x for x, _ in found["it"]}
+    assert [x for x, _ in found["yes"] + found["no"]] == pytest.approx([place] * 3)
+    assert [line[0] for line in led] == pytest.approx([place] * 3)
+    assert [line[2] for line in led] == pytest.approx([place] * 3)
 
 
 def test_a_question_leads_to_every_patch_and_from_it_to_the_answer_by_weight():
@@ -381,13 +407,27 @@ def test_an_image_becomes_tokens_of_which_the_first_says_what_it_is():
     assert numbers == sorted(numbers) and len(found["h"]) == 5
     assert found["?"][0][0] == pytest.approx(numbers[0])
     shown = [ax.images[0].get_array() for ax in fig.axes[1:]]
-    assert len(shown) == 8  # four patches, and the same ones as tokens
+    assert len(shown) == 8  # four patches, and the same ones in a row
     patches = image.unfold(1, 3, 3).unfold(2, 3, 3).flatten(1, 2)  # (color, patch, …)
     for i in range(4):
         for part in (shown[i], shown[4 + i]):
             assert torch.tensor(part).permute(2, 0, 1).allclose(patches[:, i])
     looks = [line for line in arrows(fig, "query") if line[1] != line[3]]
     assert len(looks) == 25 and "tower" in found
+
+
+def test_every_patch_of_the_row_becomes_a_vector_and_no_line_crosses_the_image():
+    image = torch.ones(3, 4, 4)
+    image[:, :1, 2:] = 0.5  # the upper half of the second patch is grey
+    fig = show_vision_transformer(image, answer="tower", rows=2)
+    cells = [p for p in fig.axes[0].patches if isinstance(p, Rectangle)]
+    strong = [round(cell.get_facecolor()[3], 2) for cell in cells]
+    assert strong == [0] * 4 + [1, 1, 0, 0] + [0] * 8
+    cut, *maps = sorted(arrows(fig, "quiet"), key=lambda line: line[1])
+    assert len(maps) == 4 and cut[1] > 1.6  # the image ends there
+    places = [texts(fig)[str(i)][0][0] for i in range(1, 5)]
+    assert sorted(line[0] for line in maps) == pytest.approx(places)
+    assert all(line[0] == pytest.approx(line[2]) for line in maps)
 
 
 @pytest.mark.parametrize(
@@ -404,7 +444,7 @@ def test_an_image_becomes_tokens_of_which_the_first_says_what_it_is():
         (lambda: lookup(keys=["a"]), "2 weights for 1 keys"),
         (lambda: show_block(WEIGHTS, ["a"], query=0), "6 weights for 1 tokens"),
         (lambda: show_writing(["a"], ["b"], [0.5, 0.5]), "2 weights for 1 words"),
-        (lambda: show_asking(["a"], {"x": (1, "b", "c")}, "d"), "no such place"),
+        (lambda: show_asking(["a"], {"x": (1, "b", "c")}, "d", at=0), "no such place"),
         (lambda: lookup(values="xyz"), "2 weights for 3 values"),
         (lambda: show_self_attention(WEIGHTS, SENTENCE[1:], query=0), "for 5 tokens"),
         (lambda: show_self_attention(WEIGHTS, SENTENCE, query=6), "no token 6"),

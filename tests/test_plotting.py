@@ -351,7 +351,7 @@ WITH_ODD_LABELS = {
     "unrolled": lambda: show_unrolled(ODD, ODD),
     "halves": lambda: show_halves(ODD, ODD, "$$", names=ODD[:2]),
     "looking back": lambda: show_looking_back(torch.ones(3) / 3, ODD, ODD, step=0),
-    "asking": lambda: show_asking(ODD[:1], {ODD[1]: (0, ODD[2], "x")}, "x"),
+    "asking": lambda: show_asking(ODD[:1], {ODD[1]: (0, ODD[2], "x")}, "x", at=0),
     "writing": lambda: show_writing(ODD[:2], ODD, [0.5, 0.3, 0.2]),
     "paths": lambda: show_paths({label: ([0, 1], [0, 1]) for label in ODD}),
 }

@@ -76,8 +76,7 @@ def show_patch_attention(
     grid = [length // patch for length in pixels.shape[:2]]
     data = {"shown": shown, "classToken": class_token, "grid": grid, "patch": patch}
     data |= {"questions": questions or None} | as_data(weights)
-    is_faint = np.median(weights.max(axis=-1)) < TELLING
-    data |= _as_first(first, grid) | ({"faint": True} if is_faint else {})
+    data |= _as_first(first, grid) | _as_faint(weights)
     data |= {"picture": as_picture(pixels), "faded": pixels.ndim == 3}
     first = with_mean(weights)[shown["layer"], shown["head"]]
     say = _answers if questions else _sentence
@@ -186,6 +185,12 @@ def _as_first(place, grid):
             "rows and columns from 0"
         )
     return {"first": [row, column]}
+
+
+def _as_faint(weights):
+    """Say so if colors from 0 to 1 would show nothing for most of the queries."""
+    is_faint = np.median(weights.max(axis=-1)) < TELLING
+    return {"faint": True} if is_faint else {}
 
 
 def _first_query(data):

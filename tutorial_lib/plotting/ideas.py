@@ -237,47 +237,44 @@ def show_heads(weights, tokens, *, query):
 def show_unrolled(source, target):
     """Draw an encoder that reads in both directions, one vector c, and a decoder.
 
-    ``source`` and ``target`` are lists of a few words. Every state of the decoder gets
-    c, the state before and the word before.
+    ``source`` and ``target`` are lists of a few words. The first state of the decoder
+    is made from c; every other one gets c, the state before and the word before.
     """
     picture = Picture(WIDTH, 4.1)
-    context = picture.box(MIDDLE, 1.95, "c", "key")
-    states = picture.row("h" * len(source), 0.95, "query", **SIDES)
+    context = picture.box(MIDDLE, 1.95, "c", "value")
+    states = picture.row("h" * len(source), 0.95, "key", **SIDES)
     for word, state in zip(source, states, strict=True):
         picture.text(state.x, 0.25, word)
         picture.arrow((state.x, 0.4), state.top, "quiet")
     for one, other in itertools.pairwise(states):
-        _join(picture, one.right, other.left, -0.07)
-        _join(picture, other.left, one.right, 0.07)
+        _join(picture, one.right, other.left, "key", -0.07)
+        _join(picture, other.left, one.right, "key", 0.07)
     for end in (states[0], states[-1]):  # where each direction has read everything
-        picture.arrow(end.bottom, context.top, "query")
+        picture.arrow(end.bottom, context.top, "key")
     _draw_decoder(picture, ["<bos>", *target, "<eos>"], context)
-    for y, name in ((0.95, "encoder"), (2.95, "decoder")):
-        _name(picture, y, name, "query")
-    _name(picture, 1.95, "context", "key")
+    _name(picture, 0.95, "encoder", "key")
+    _name(picture, 1.95, "card", "value")
+    _name(picture, 2.95, "decoder", "query")
     return picture.figure
 
 
-def _join(picture, start, end, lower=0.0):
+def _join(picture, start, end, color, lower=0.0):
     start, end = ((x, y + lower) for x, y in (start, end))
-    picture.arrow(start, end, "query", straight=True)
+    picture.arrow(start, end, color, straight=True)
 
 
 def _draw_decoder(picture, words, context):
     """Draw the states, which get c, and the words that they write and then read."""
-    step = (WIDTH - LEFT) / len(words)
-    sides = {"left": LEFT + step, "right": WIDTH}
-    states = picture.row("s" * len(words[1:]), 2.95, "query", **sides)
-    picture.text(LEFT + step / 2, 3.05, words[0])
-    reads = LEFT + step / 2 + 0.25, 3.05
-    for state, word in zip(states, words[1:], strict=True):
-        picture.arrow(context.bottom, state.top, "key")
-        picture.arrow(reads, (state.left[0], state.y + 0.1), "quiet", straight=True)
+    states = picture.row("s" * len(words), 2.95, "query", **SIDES)
+    for state, word in zip(states, words, strict=True):
+        picture.arrow(context.bottom, state.top, "value")
         picture.text(state.x, 3.85, word)
-        picture.arrow(state.bottom, (state.x, 3.7), "quiet")
-        reads = state.x + 0.1, 3.7
+        if state != states[0]:
+            picture.arrow(state.bottom, (state.x, 3.7), "quiet")
     for one, other in itertools.pairwise(states):
-        _join(picture, one.right, other.left)
+        _join(picture, one.right, other.left, "query")
+        reads = (one.x + 0.1, 3.7), (other.left[0], other.y + 0.1)
+        picture.arrow(*reads, "quiet", straight=True)
 
 
 def show_writing(text, words, probabilities):
@@ -313,25 +310,26 @@ def show_writing(text, words, probabilities):
     return picture.figure
 
 
-def show_asking(words, changes, answer):
+def show_asking(words, changes, answer, *, at):
     """Draw how an answer is explained: change one thing of the text, and ask again.
 
-    ``words`` are those of a text, to which a model gives ``answer``; ``changes`` maps
-    what is done to a triple: the place of a word, what stands there instead, and the
-    answer then. Raises ValueError for a place that is none of the text's.
+    ``words`` are those of a text, and a model gives ``answer`` for the word whose place
+    is ``at``; ``changes`` maps what is done to a triple: the place of a word, what
+    stands there instead, and the answer then. Raises ValueError for a place that is
+    none of the text's.
     """
-    if any(place not in range(len(words)) for place, _, _ in changes.values()):
+    places = at, *(place for place, _, _ in changes.values())
+    if any(place not in range(len(words)) for place in places):
         raise ValueError(f"a text of {len(words)} words has no such place")
-    picture = Picture(WIDTH, 1.0 + 1.0 * len(changes))
-    sides, y = {"left": 0.1, "right": WIDTH - 0.9}, 0.6
-    asked = {"as it is": (None, "", answer), **changes}
+    picture = Picture(WIDTH, 1.42 * (1 + len(changes)))
+    asked, y = {"as it is": (None, "", answer), **changes}, 0.5
     for name, (place, instead, then) in asked.items():
         text = [instead if i == place else word for i, word in enumerate(words)]
         colors = ["key" if i == place else "line" for i in range(len(words))]
-        row = picture.row(text, y, colors, **sides)
-        color = "value" if then == answer else "key"
-        said = picture.box(WIDTH - 0.4, y, then, color)
-        picture.arrow(row[-1].right, said.left, "quiet", straight=True)
+        colors[at] = "query"
+        row = picture.row(text, y, colors, left=0.1, right=WIDTH - 0.1)
+        said = picture.box(row[at].x, y + 0.6, then, "value")
+        picture.arrow(row[at].bottom, said.top, "value", straight=True)
         picture.text(0.1, y - 0.36, name, color="quiet", align="left")
-        y += 1.0
+        y += 1.42
     return picture.figure

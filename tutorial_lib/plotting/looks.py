@@ -105,40 +105,54 @@ def show_vision_transformer(image, *, answer, rows=3):
     """Draw how a Vision Transformer reads an image: Dosovitskiy et al. (2021), fig. 1.
 
     ``image`` (3, height, width), as high as wide, is cut into ``rows`` × ``rows``
-    patches; they become tokens, which get a class token and a number each for their
-    place. From the class token the head reads ``answer``. Raises ValueError for more
-    than 4 rows, which nobody could read on a phone.
+    patches; they become tokens, vectors, which get a class token and a number each for
+    their place. From the class token the head reads ``answer``. Raises ValueError for
+    more than 4 rows, which nobody could read on a phone.
     """
     if not 2 <= rows <= 4:
         raise ValueError(f"rows must be 2 to 4 to be drawn, got {rows}")
-    picture = Picture(WIDTH, 4.5)
+    picture = Picture(WIDTH, 5.3)
     step = (WIDTH - LEFT) / (1 + rows**2)
     colors, sides = ["value", *["key"] * rows**2], {"left": LEFT, "right": WIDTH}
-    numbers = picture.row([*map(str, range(len(colors)))], 2.55, colors, **sides)
-    states = picture.row("h" * len(colors), 3.5, colors, **sides)
+    numbers = picture.row([*map(str, range(len(colors)))], 3.3, colors, **sides)
+    states = picture.row("h" * len(colors), 4.25, colors, **sides)
     _cut_to_tokens(picture, array(image), rows, numbers[1:], 0.86 * step)
-    first = picture.box(numbers[0].x, 2.1, "?", "value", width=0.86 * step)
-    picture.lane(Box(MIDDLE, 3.27, WIDTH - LEFT, 0.95), "query")
+    first = picture.box(numbers[0].x, 2.8, "?", "value", width=0.86 * step, height=0.44)
+    picture.lane(Box(MIDDLE, 4.02, WIDTH - LEFT, 0.95), "query")
     for query, key in itertools.product(states, numbers):
         weight = 0.12 if query is states[0] else 0.03
         picture.arrow(key.bottom, query.top, "query", weight=weight, straight=True)
-    head = picture.box(first.x + 0.1, 4.2, "head", "value")
+    head = picture.box(first.x + 0.1, 4.97, "head", "value")
     picture.arrow(states[0].bottom, (states[0].x, head.top[1]), "value")
-    said = picture.box(head.x + 1.4, 4.2, answer, "value")
+    said = picture.box(head.x + 1.4, 4.97, answer, "value")
     picture.arrow(head.right, said.left, "value", straight=True)
-    names = {0.85: "patches", 2.1: "tokens", 2.55: "+ places", 3.27: "encoder"}
-    for y, name in names.items():
+    names = {0.85: "image", 2.05: "patches", 2.8: "tokens", 3.3: "+ places"}
+    for y, name in (names | {4.02: "encoder"}).items():
         picture.text(0, y, name, color="quiet", align="left")
     return picture.figure
 
 
 def _cut_to_tokens(picture, image, rows, places, side):
-    """Cut an image, and lay its patches in a row above ``places``, as their tokens."""
-    patches = picture.patches(Box(MIDDLE, 0.85, 1.5, 1.5), image, rows)
+    """Cut an image, lay its patches in a row, and draw a vector below each of them.
+
+    The vector stands for what the linear map makes of a patch. Its cells are the mean
+    darkness of the patch's four quarters, as shares of the largest.
+    """
+    picture.patches(Box(MIDDLE, 0.85, 1.5, 1.5), image, rows)
     high, wide = (size // rows for size in image.shape[-2:])
-    for i, (patch, below) in enumerate(zip(patches, places, strict=True)):
+    for i, below in enumerate(places):
         row, column = divmod(i, rows)
         part = image[:, row * high : (row + 1) * high, column * wide :][..., :wide]
-        token = Box(below.x, 2.1, side, side)
-        picture.patches(token, part, 1)
-        picture.arrow(patch.bottom, token.top, "line", weight=0.03)
+        patch = Box(below.x, 2.05, side, side)
+        picture.patches(patch, part, 1)
+        token = picture.cells(below.x - 0.055, 2.58, _darkness(part), "key", side=0.11)
+        picture.arrow(patch.bottom, token.top, "quiet", straight=True)
+    picture.arrow((MIDDLE, 1.62), (MIDDLE, 2.05 - side / 2 - 0.04), "quiet")
+
+
+def _darkness(part):
+    """Return the mean darkness of each quarter of a patch, as a column (4, 1)."""
+    high, wide = (size // 2 for size in part.shape[-2:])
+    rows, columns = (slice(high), slice(high, None)), (slice(wide), slice(wide, None))
+    quarters = [part[:, row, column] for row in rows for column in columns]
+    return np.array([[1 - quarter.mean()] for quarter in quarters])

@@ -33,9 +33,10 @@ def show_looking_back(weights, source, target, *, step):
     for state, weight in zip(memory, array(weights), strict=True):
         picture.arrow(asks.top, state.bottom, "query", weight=weight, straight=True)
         picture.arrow(state.bottom, context.top, "value", weight=weight)
-        picture.text(state.x, 1.45, f"{weight:.2f}", size=10, clear=True)
+        aside = state.x + (0.27 if state.x > context.x else -0.27)  # beside its lines
+        picture.text(aside, 1.38, f"{weight:.2f}", size=10)
     picture.arrow(context.bottom, writes.top, "value")
-    names = {1.45: ("weights", "quiet"), 2.6: ("context", "value")}
+    names = {1.38: ("weights", "quiet"), 2.6: ("context", "value")}
     names |= {1.0: ("encoder", "key"), 3.35: ("decoder", "query")}
     for y, (name, color) in names.items():
         picture.text(0, y, name, color=color, align="left")

@@ -10,6 +10,7 @@ from torch import nn
 
 from tutorial_lib.attention import AdditiveAttention
 from tutorial_lib.exercises.exercise import Exercise, Wrong
+from tutorial_lib.exercises.probe import call_advising
 from tutorial_lib.masks import length_mask
 
 unrolling = Exercise(
@@ -283,10 +284,39 @@ def _to_read():
     return [torch.randn(2, tokens, d) for tokens, d in ((4, 3), (5, 6), (5, 7))]
 
 
+# What torch says when shapes do not fit, for the sizes below; what has happened then.
+_SHAPES = [
+    (
+        "[2, 3] but got: [2, 8]",
+        "query-not-projected",
+        "The queries have d_query numbers each, the keys d_hidden: put the queries "
+        "through `self.W_Q` first.",
+    ),
+    (
+        "[2, 8] but got: [2, 5]",
+        "not-transposed",
+        "The keys are (batch, key, d_hidden). Turn their last two axes, "
+        "`projected_keys.transpose(-2, -1)`, so that each query meets each key.",
+    ),
+    (
+        "[2, 8] but got: [2, 6]",
+        "keys-not-projected",
+        "`read` takes keys that are projected already: `forward` gives it "
+        "`self.W_K(keys)`.",
+    ),
+    (
+        "(10x8 and 6x8)",
+        "projects-again",
+        "`read` gets keys that are projected already: do not put them through "
+        "`self.W_K` again.",
+    ),
+]
+
+
 @dot.step("what is read is right, for queries and keys of different sizes")
 def _(probe):
     probe.build(d_query=3, d_key=6, d_hidden=8)
-    outputs = probe(*_to_read())
+    outputs = call_advising(probe, _to_read(), _SHAPES)
     probe.shape(outputs, batch=2, query=4, d_v=7)
     probe.same()
 

@@ -116,11 +116,10 @@ some = Exercise(
     hints=[
         "`model.tokens(images)` makes the tokens, with their places: the class token "
         "first, then the patches. Choose among them before the blocks.",
-        "Patch i is row 1 + i. `F.pad(1 + kept, (1, 0))` puts a 0, the class token's "
-        "row, in front of each image's rows.",
-        "`x.gather(1, rows[..., None].expand(-1, -1, x.shape[-1]))` takes the rows. "
-        "Then as in the model: `model.blocks`, `model.norm`, and `model.head` of "
-        "token 0.",
+        "Row 0 is the class token's, so patch i is row 1 + i. Every image needs a list "
+        "of rows of its own: first 0, and then those of its patches.",
+        "`gather` along axis 1 takes the rows. It wants a row number for every entry, "
+        "(batch, row, d_model): `expand` repeats them. Then go on as the model does.",
     ],
 )
 
@@ -170,10 +169,9 @@ stretching = Exercise(
     hints=[
         "Set `table[:1]` aside. The other rows are a square of patches, row by row.",
         "`F.interpolate` wants (batch, channel, height, width): here (1, d_model, row, "
-        "column). With `before` rows in the old square, "
-        "`grid = table[1:].T.unflatten(1, (before, before))[None]` gets there.",
-        '`F.interpolate(grid, size=side, mode="bicubic", align_corners=True)`, then '
-        "flatten, transpose and put the class token's row in front again.",
+        "column). How many rows the old square has follows from the table's length.",
+        "Transpose first, so that d_model stands in front, and then split the patches "
+        "into rows and columns. Afterwards go the same way back.",
     ],
 )
 
