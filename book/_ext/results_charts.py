@@ -61,8 +61,8 @@ def draw_translation(rows):
     for score in range(20, 50, 5):
         x = place(score)
         parts.insert(0, f'<path class="rule" d="M{x} 30 V{y - 8}"/>')
-        parts.append(text(x, y + 8, score, "mark"))
-    parts.append(text(place(32.5), y + 26, "BLEU, with a beam of 4", "mark"))
+        parts.append(text(x, y + 8, score, "tick"))
+    parts.append(text(place(32.5), y + 26, "BLEU, with a beam of 4", "tick"))
     return svg("translation", y + 34, parts, "BLEU of three models", said)
 
 
@@ -103,8 +103,8 @@ def draw_gpt(rows):
     for bits in (2.4, 2.6, 2.8, 3.0):
         rule = f'<path class="rule" d="M60 {down(bits)} H{WIDTH - 10}"/>'
         parts[:0] = [rule, text(54, down(bits) + 5, bits, "end")]
-    parts += [text(across(at), 246, at, "mark") for at in (60, 120, 180, 240, 300)]
-    parts.append(text(across(165), 266, "seconds of processor time", "mark"))
+    parts += [text(across(at), 246, at, "tick") for at in (60, 120, 180, 240, 300)]
+    parts.append(text(across(165), 266, "seconds of processor time", "tick"))
     parts.append(text(0, 30, "bits per character"))
     return svg("gpt", 274, parts, "Bits per character while two GPTs learn", said)
 
