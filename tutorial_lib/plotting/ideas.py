@@ -215,13 +215,13 @@ def show_heads(weights, tokens, *, query):
     """
     weights = array(weights)
     _check_counts(weights[0], tokens=tokens)
-    lanes = [0.85 + 1.1 * head for head in range(len(weights))]
+    lanes = [1.1 + 1.4 * head for head in range(len(weights))]
     joined = lanes[-1] + 0.75
     picture = Picture(WIDTH, joined + 1.0)
     read = picture.row([f"H{i}" for i in range(len(lanes))], joined, "value", **SIDES)
     output = picture.box(MIDDLE, joined + 0.75, tokens[query], "value")
     for head, (y, part) in enumerate(zip(lanes, read, strict=True)):
-        picture.lane(Box(MIDDLE, y - 0.3, WIDTH - LEFT, 1.02), "line")
+        picture.lane(Box(MIDDLE, y - 0.42, WIDTH - LEFT, 1.3), "line")
         words = picture.row(tokens, y, _one(tokens, query, "query"), **SIDES)
         for word, weight in zip(words, weights[head], strict=True):
             if word != words[query]:
