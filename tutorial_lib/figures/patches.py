@@ -78,16 +78,16 @@ def show_patch_attention(
     data |= {"questions": questions or None} | as_data(weights)
     data |= _as_first(first, grid) | _as_faint(weights)
     data |= {"picture": as_picture(pixels), "faded": pixels.ndim == 3}
-    first = with_mean(weights)[shown["layer"], shown["head"]]
+    head = with_mean(weights)[shown["layer"], shown["head"]]
     say = _answers if questions else _sentence
     draw = _draw_faded if pixels.ndim == 3 else _draw_ink
     return Figure(
         "patches",
         data,
-        text=say(first, data),
+        text=say(head, data),
         title=title,
         shared=SHARED,
-        draw=lambda: draw(first, pixels, data),
+        draw=lambda: draw(head, pixels, data),
     )
 
 
