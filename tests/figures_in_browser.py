@@ -15,6 +15,7 @@ from tutorial_lib.figures import (
     show_induction,
     show_kernel_regression,
     show_learning,
+    show_objects,
     show_patch_attention,
     show_positions,
     show_sampling,
@@ -33,6 +34,16 @@ PATCH_WEIGHTS = torch.softmax(
     2 * torch.randn(2, 3, 13, 13, generator=torch.manual_seed(3)), -1
 )
 IMAGE = torch.rand(6, 8, generator=torch.manual_seed(4))
+# Two scenes of 2 × 3 patches of 2 × 2 pixels, at three steps of training.
+OBJECT_SCENES = torch.rand(2, 4, 6, generator=torch.manual_seed(5))
+OBJECT_MASKS = torch.rand(3, 2, 2, 2, 3, generator=torch.manual_seed(6))
+OBJECT_MASKS[1, 1, 1] = 0.2
+OBJECT_NAMES = [
+    [[None, None], ["a cat", "a cat"]],
+    [["a cat", None], ["a dog", "a bird"]],
+    [["a cat", "a dog"], [None, "a bird"]],
+]
+STEPS = 0, 20, 500
 # Four corners of a map and a value between them, whose key is much like the first.
 KEYS = torch.tensor([[2, 1, 0], [0, 2, 1], [1, 0, 2], [-1, 1, 1], [2, 0, 1]]).double()
 PLACES = torch.tensor([[0, 0], [2, 0], [2, 1], [0, 1], [0.8, 0.4]]).double()
@@ -91,6 +102,12 @@ def patches(**options):
 
 
 @functools.cache
+def objects(**options):
+    scenes, names, masks = OBJECT_SCENES, OBJECT_NAMES, OBJECT_MASKS
+    return show_objects(scenes, names, masks, steps=STEPS, **options)
+
+
+@functools.cache
 def windows(**options):
     return show_windows(**options)
 
@@ -113,6 +130,7 @@ FIGURES = [
     induction,
     kernel_regression,
     learning,
+    objects,
     patches,
     positions,
     sampling,

@@ -21,6 +21,7 @@ from tutorial_lib.figures import (
     show_induction,
     show_kernel_regression,
     show_learning,
+    show_objects,
     show_patch_attention,
     show_positions,
     show_sampling,
@@ -50,6 +51,7 @@ FIGURES = [
     "induction.js",
     "kernel_regression.js",
     "learning.js",
+    "objects.js",
     "patches.js",
     "positions.js",
     "sampling.js",
@@ -84,6 +86,13 @@ def learning(**options):
     return show_learning(torch.eye(3), CORNERS, **options)
 
 
+def objects(**options):
+    scene, masks = torch.eye(4)[None], torch.tensor([[0.9, 0.1], [0.2, 0.6]])
+    masks = torch.stack([1 - masks, masks])[None, None]
+    shown = {"names": [[["a cat", None]]], "masks": masks, "steps": [20]}
+    return show_objects(**{"images": scene, **shown, **options})
+
+
 def sampling(**options):
     return show_sampling([2.0, 1, 0.1], "abc", **options)
 
@@ -105,7 +114,7 @@ def positions(**options):
 
 
 SHOWN = [architecture, attention, generation, induction]
-SHOWN += [kernel_regression, learning]
+SHOWN += [kernel_regression, learning, objects]
 SHOWN += [patches, positions, sampling, softmax, windows]
 every_figure = pytest.mark.parametrize(
     "show", [functools.cache(show) for show in SHOWN], ids=lambda show: show.__name__
@@ -560,6 +569,8 @@ def test_sampling_says_what_may_be_drawn_and_its_entropy():
         ({"p": 0.69}, 2, 0.4 / 0.7),
         ({"p": 0.1}, 1, 1.0),
         ({"k": 3, "p": 0.75}, 2, 0.4 / 0.7),  # top-p among what top-k has left
+        ({"least": 0.4}, 3, 0.4 / 0.9),
+        ({"k": 2, "least": 0.4}, 2, 0.4 / 0.7),  # and min-p among what both have left
     ],
 )
 def test_sampling_keeps_what_its_numbers_say(options, kept, first):
@@ -578,6 +589,7 @@ def test_sampling_keeps_what_its_numbers_say(options, kept, first):
         (([1.0, 2.0], "ab"), {"temperature": 0}, "temperature must be positive, got 0"),
         (([1.0, 2.0], "ab"), {"k": 0}, "k must be positive"),
         (([1.0, 2.0], "ab"), {"p": 0}, "p must be above 0 and at most 1, got 0"),
+        (([1.0, 2.0], "ab"), {"least": 2}, "least must be from 0 to 1, got 2"),
     ],
 )
 def test_a_step_that_cannot_be_drawn_is_refused(arguments, options, message):
@@ -932,6 +944,32 @@ def test_wrong_patches_are_refused_with_advice(weights, image, options, message)
     with pytest.raises(ValueError, match=message) as refusal:
         show_patch_attention(weights, image, **options)
     assert "\n" not in str(refusal.value)
+
+
+# ---- objects
+
+
+def test_objects_say_what_each_query_says_at_last():
+    said = "After 20 steps of training query 1 says a cat, query 2 says nothing."
+    assert objects().text == said
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"steps": [1, 2]}, "for 2 steps, got"),
+        ({"images": torch.eye(4)}, r"images must be \(scene, height, width\)"),
+        ({"images": torch.ones(1, 4, 5)}, "cut into 2 × 2 equal patches"),
+        ({"images": torch.ones(1, 80, 80)}, "pass at most 4,096"),
+        ({"images": 2 * torch.eye(4)[None]}, "image must lie between 0 and 1"),
+        ({"masks": torch.full((1, 1, 2, 2, 2), 1.5)}, "pass their sigmoid"),
+        ({"masks": torch.ones(1, 1, 9, 2, 2)}, "16, 8, 8"),
+        ({"names": [["a cat", None]]}, r"names must be \(1, 1, 2\)"),
+    ],
+)
+def test_wrong_objects_are_refused_with_advice(options, message):
+    with pytest.raises(ValueError, match=message):
+        objects(**options)
 
 
 # ---- windows

@@ -7,6 +7,7 @@ from figures_in_browser import (
     FIGURES,
     PHONE,
     UNREPORTED,
+    objects,
     press,
     said,
     sampling,
@@ -137,8 +138,8 @@ def test_screen_readers_hear_the_last_of_many_sentences_only(show, shown):
         ".observe(node, {childList: true})"
     )
     moved = "[role=application], .track input, .stage button, [aria-label=top-p]"
-    page.locator(moved).first.focus()
-    press(page, *["ArrowLeft" if show is sampling else "ArrowRight"] * 5)
+    page.locator(f"{moved}, [aria-label*=training]").first.focus()
+    press(page, *["ArrowLeft" if show in (objects, sampling) else "ArrowRight"] * 5)
     page.wait_for_function("window.told.length")
     assert list(map(without_isolates, page.evaluate("window.told"))) == [said(page)]
 

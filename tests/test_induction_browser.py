@@ -121,6 +121,7 @@ def test_it_learns_from_every_start_and_both_layers_are_used(seed, shown):
     whole, *without = found["scores"]
     assert whole["accuracy"] > 0.95 and whole["prefix"] > 0.9
     assert max(score["accuracy"] for score in without) < 0.35
+    assert whole["loss"] < 0.2 and min(score["loss"] for score in without) > 1
 
 
 def test_the_stored_run_is_the_one_that_the_page_computes(shown):
@@ -176,10 +177,10 @@ def test_it_learns_while_the_reader_looks_and_ends(shown):
     wait_for(page, "^After 200 steps")
     assert right(page) > 95
     assert page.get_by_role("button", name="Train", exact=True).is_visible()
-    press(page, "Tab", "Tab", " ")  # the head of layer 0
-    assert "and without the head of layer 0" in said(page) and right(page) < 35
+    press(page, "Tab", "Tab", " ")  # the head of layer 1
+    assert "and without the head of layer 1" in said(page) and right(page) < 35
     press(page, "Tab", " ", "Shift+Tab", " ")
-    assert "and without the head of layer 1," in said(page) and right(page) < 35
+    assert "and without the head of layer 2," in said(page) and right(page) < 35
     press(page, "Tab", " ")
     assert right(page) > 95
 

@@ -275,21 +275,20 @@ def test_who_writes_looks_back_and_draws_what_stands_at_the_end():
     assert widest[2] == pytest.approx(choice[0])
 
 
-def test_an_unrolled_decoder_gets_the_card_at_every_step_and_begins_from_it():
+def test_an_unrolled_decoder_begins_from_the_last_state_of_the_encoder():
     fig = show_unrolled(["she", "sleeps"], ["elle", "dort"])
     found = texts(fig)
     assert [len(found[name]) for name in "hcs"] == [2, 1, 4]
     [(card, _)] = found["c"]
-    states = [x for x, _ in found["s"]]
-    given = arrows(fig, "value")
-    assert [line[0] for line in given] == pytest.approx([card] * 4)
-    assert [line[2] for line in given] == pytest.approx(states)
-    into = arrows(fig, "query")
-    assert [line[0] for line in into] == pytest.approx(
-        [x + 0.14 for x in states[:-1]], abs=0.05
-    )
-    read = [line for line in arrows(fig, "key") if line[3] > 1.5]
-    assert [line[2] for line in read] == pytest.approx([card] * 2)
+    read, states = ([x for x, _ in found[name]] for name in "hs")
+    into = [line for line in arrows(fig, "key") if line[3] > 1.5]
+    assert [line[0:3:2] for line in into] == [pytest.approx((read[-1], card))]
+    given = [line[0:3:2] for line in arrows(fig, "value")]
+    assert given == [pytest.approx((card, states[0]))]
+    for color, row in (("key", read), ("query", states)):  # from left to right
+        along = [line for line in arrows(fig, color) if line[1] == line[3]]
+        starts = [x + 0.14 for x in row[:-1]]
+        assert [line[0] for line in along] == pytest.approx(starts, abs=0.05)
 
 
 def test_an_unrolled_decoder_reads_what_it_wrote_one_place_later():
@@ -324,9 +323,9 @@ def test_the_newest_word_looks_across_at_every_row_and_writes_the_next():
     newest = max(found["s"])[0]
     assert all(line[2] == pytest.approx(newest) for line in across)
     assert writes[2:4] == pytest.approx(found["dort"][0], abs=0.2)
-    [cut] = [line.get_ydata()[0] for line in fig.axes[0].lines]
-    (_, above), (_, below) = found["BERT"][0], found["GPT"][0]
-    assert max(y for _, y in found["h"]) < above < cut < below < found["s"][0][1]
+    [cut] = [line.get_xdata()[0] for line in fig.axes[0].lines]
+    assert found["BERT"][0][0] < cut < found["GPT"][0][0]
+    assert max(x for x, _ in found["h"]) < cut < found["s"][0][0]
 
 
 @pytest.mark.parametrize("step", [0, 1, 2])

@@ -17,17 +17,17 @@ def rows(model, steps=LONG, seed="0"):
     return {int(row["pairs"]): row for row in chosen}
 
 
-def source(cell_id):
-    """Return what stands in the cell of chapter 5 with this name."""
+def cell(cell_id):
+    """Return the cell of chapter 5 with this name."""
     text = (ROOT / "notebooks" / "05_seq2seq.ipynb").read_text("utf-8")
-    [cell] = [cell for cell in json.loads(text)["cells"] if cell["id"] == cell_id]
-    return "".join(cell["source"])
+    [found] = [found for found in json.loads(text)["cells"] if found["id"] == cell_id]
+    return found
 
 
 def values(cell_id):
     """Return the lists that the cell sets, by name."""
     found = {}
-    for line in ast.parse(source(cell_id)).body:
+    for line in ast.parse("".join(cell(cell_id)["source"])).body:
         if isinstance(line, ast.Assign) and isinstance(line.value, ast.List):
             found[line.targets[0].id] = ast.literal_eval(line.value)
     return found
@@ -55,8 +55,9 @@ def test_what_is_said_of_dropout_and_of_a_second_start_was_measured():
 
     few, many = (hundredths("one vector, dropout", pairs) for pairs in (6000, 24000))
     plain = hundredths("one vector", 6000)
-    told = source("cost-told")
+    told = "".join(cell("cost-told")["source"])
     assert f"{few} right in place of {plain} with 6,000 pairs, and {many} with" in told
     again = hundredths("one vector", 24000, "1"), hundredths("attention", 1500, "1")
-    assert f"got {again[0]} with 24,000 pairs" in told
-    assert f"the other model {again[1]} with 1,500" in told
+    caption = cell("curves")["metadata"]["mystnb"]["figure"]["caption"]
+    assert f"got 0.{again[0]} with 24,000 pairs" in caption
+    assert f"the other model 0.{again[1]} with 1,500" in caption

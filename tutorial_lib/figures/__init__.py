@@ -9,6 +9,7 @@ from .generation import show_generation
 from .induction import show_induction
 from .kernel_regression import show_kernel_regression
 from .learning import show_learning
+from .objects import show_objects
 from .patches import show_patch_attention
 from .positions import show_positions
 from .sampling import show_sampling
@@ -22,6 +23,7 @@ __all__ = [
     "show_induction",
     "show_kernel_regression",
     "show_learning",
+    "show_objects",
     "show_patch_attention",
     "show_positions",
     "show_sampling",

@@ -24,6 +24,7 @@ function inductionWorker() {
   };
 }
 
+const toDigits = (value) => value.toFixed(value < 0.1 ? 3 : 2);
 const toLetter = (word) => String.fromCharCode(97 + word);
 
 function induction(root, data, host) {
@@ -42,7 +43,7 @@ function induction(root, data, host) {
   const train = addButton(bar, "Train", () => run(!now.running));
   addButton(bar, "Start over", restart);
   const boxes = [0, 1].map((layer) =>
-    addCheckbox(bar, `head of layer ${layer}`, (on) => {
+    addCheckbox(bar, `head of layer ${layer + 1}`, (on) => {
       now.off[layer] = !on;
       show();
     }));
@@ -58,7 +59,7 @@ function induction(root, data, host) {
     thread = null;
     model.weights.set(first);
     Object.assign(now, { step: 0, running: false, history: [] });
-    now.history.push({ step: 0, loss: Math.log(vocab), ...model.judge(texts, []) });
+    now.history.push({ step: 0, ...model.judge(texts, []), loss: Math.log(vocab) });
     run(false);
     show();
   }
@@ -85,7 +86,7 @@ function induction(root, data, host) {
     if (!now.running || done > steps) return;
     model.weights.set(weights);
     now.step = done;
-    now.history.push({ step: done, loss, ...model.judge(texts, []) });
+    now.history.push({ step: done, ...model.judge(texts, []), loss });
     if (done === steps) run(false);
     show();
   }
@@ -110,14 +111,14 @@ function induction(root, data, host) {
     rows.forEach(([name, key, most], i) => {
       const left = i * (wide + 18);
       const at = ({ step, [key]: value }) =>
-        `${left + (wide * step) / steps},${20 + high * (1 - value / most)}`;
+        `${left + (wide * step) / steps},${20 + high * Math.max(0, 1 - value / most)}`;
       const cut = now.off.some(Boolean) && key in now.score;
       const last = now.history.at(-1)[key];
       add(svg, "path", { class: "axis", d: `M${left},${20 + high}h${wide}` });
       add(svg, "path", { d: `M${now.history.map(at).join("L")}` });
       addText(svg, left, 12, name, "name small");
       const shown = cut ? now.score[key] : last;
-      addText(svg, left + wide, 12, shown.toFixed(2), `small end ${cut ? "cut" : ""}`);
+      addText(svg, left + wide, 12, toDigits(shown), `small end ${cut ? "cut" : ""}`);
       if (!cut) return;
       const [x, y] = at({ step: now.step, [key]: shown }).split(",");
       add(svg, "circle", { class: "cut", cx: x, cy: y, r: 4 });
@@ -133,7 +134,7 @@ function induction(root, data, host) {
     stage.replaceChildren();
     parts = [0, 1].map((layer) => {
       const map = add(stage, "div", { class: "map" });
-      add(map, "span", { class: "name" }, `layer ${layer}`);
+      add(map, "span", { class: "name" }, `layer ${layer + 1}`);
       const field = add(map, "div", { class: "field" });
       const size = `left:20px;top:20px;width:${tokens * cell}px;height:${tokens * cell}px`;
       const canvas = add(field, "canvas", { style: size });
@@ -164,7 +165,7 @@ function induction(root, data, host) {
   };
 
   // Who has to look where, [row, column], for the query to be answered by induction: in
-  // layer 1 the query at what followed its word, and that in layer 0 at the word before.
+  // layer 2 the query at what followed its word, and that in layer 1 at the word before.
   const sought = (layer, query) => count(query)
     .filter((before) => text[before] === text[query])
     .map((before) => (layer ? [query, before + 1] : [before + 1, before]));
@@ -195,7 +196,7 @@ function induction(root, data, host) {
     const { query, step, score, off } = now;
     const chances = model.shares.subarray(query * vocab, (query + 1) * vocab);
     const best = chances.indexOf(Math.max(...chances));
-    const missing = off.map((is, layer) => is && `layer ${layer}`).filter(Boolean);
+    const missing = off.map((is, layer) => is && `layer ${layer + 1}`).filter(Boolean);
     const weights = [0, 1].map((layer) => sought(layer, query).map(([row, column]) =>
       model.maps[layer][row * tokens + column]));
     const [asks, follows] = [query, sought(1, query)[0]?.[1]].map((i) => quote(names[i]));
@@ -203,14 +204,15 @@ function induction(root, data, host) {
     const here = `${sum(weights[1]).toFixed(2)} on ${follows}`;
     const before = `${ofOne.toFixed(2)} on the ${asks} before it`;
     const looks = weights[0].length
-      ? [off[1] ? "" : `layer 1 has ${here}, which followed ${asks} earlier,`,
-        off[0] ? "" : `layer 0 has, at that ${follows}, ${before},`,
+      ? [off[1] ? "" : `layer 2 has ${here}, which followed ${asks} earlier,`,
+        off[0] ? "" : `layer 1 has, at that ${follows}, ${before},`,
         off[0] && off[1] ? "" : "and"]
       : ["there is nothing to go on from, since it stands here for the first time;"];
     return [
       step ? `After ${step} steps` : "Not trained yet:",
       missing.length ? `and without the head of ${missing.join(" and ")},` : "",
-      `${(100 * score.accuracy).toFixed(0)} % of the words that can be known are right.`,
+      `${(100 * score.accuracy).toFixed(0)} % of the words that can be known are right,`,
+      `and the loss is ${toDigits(score.loss)}.`,
       `At ${asks}, word ${query + 1},`,
       ...looks,
       `the model goes on with ${quote(toLetter(best))} (${chances[best].toFixed(2)}).`,

@@ -214,15 +214,17 @@ function inductionModel(sizes) {
     return loss;
   }
 
-  // How often the likeliest word is right; the weight that the head of layer 0 has on
-  // the word before, and that of layer 1 on words that once followed the one read.
+  // The loss, and how often the likeliest word is right; the weight that the head of
+  // layer 1 has on the word before, and that of layer 2 on words that once followed the
+  // one read. Layers are maps[0] and maps[1].
   function judge(texts, off) {
-    let [right, back, prefix] = [0, 0, 0];
+    let [loss, right, back, prefix] = [0, 0, 0, 0];
     for (const { text, period } of texts) {
       read(text, off);
       for (let i = 1; i < tokens; i += 1) back += maps[0][i * tokens + i - 1];
       for (let i = period; i < tokens; i += 1) {
         const chances = shares.subarray(i * vocab, (i + 1) * vocab);
+        loss -= Math.log(chances[text[i + 1]]);
         right += chances.indexOf(Math.max(...chances)) === text[i + 1];
         for (let j = 1; j <= i; j += 1) {
           if (text[j - 1] === text[i]) prefix += maps[1][i * tokens + j];
@@ -231,7 +233,7 @@ function inductionModel(sizes) {
     }
     const words = known(texts);
     back /= texts.length * (tokens - 1);
-    return { accuracy: right / words, back, prefix: prefix / words };
+    return { loss: loss / words, accuracy: right / words, back, prefix: prefix / words };
   }
 
   return { weights, slopes, maps, shares, total, draw, read, learn, step, judge };

@@ -19,6 +19,8 @@ function sampling(root, data) {
     change({ k: k === largest ? vocab : k }));
   const share = addSlider(bar, "top-p", { min: 0.05, max: 1, step: 0.05 }, (p) =>
     change({ p: Number(p.toFixed(2)) }));
+  const floor = addSlider(bar, "min-p", { min: 0, max: 0.5, step: 0.01 }, (least) =>
+    change({ least: Number(least.toFixed(2)) }));
   addButton(bar, "draw", () => draw(1));
   addButton(bar, "draw 100", () => draw(100));
   addButton(bar, "reset", () => change(data.shown));
@@ -54,7 +56,8 @@ function sampling(root, data) {
     const total = sum(tempered);
     let before = 0;
     const kept = tempered.map((value) => value / total).filter((value, i) => {
-      const stays = i === 0 || before < now.p;
+      const likely = value >= (now.least * tempered[0]) / total;
+      const stays = i === 0 || (before < now.p && likely);
       before += value;
       return stays;
     });
@@ -88,6 +91,7 @@ function sampling(root, data) {
     temperature.show(Math.log10(now.temperature), showTemperature(now.temperature));
     top.show(Math.min(now.k, largest), now.k >= vocab ? "all" : now.k);
     share.show(now.p, now.p.toFixed(2));
+    floor.show(now.least, now.least.toFixed(2));
     const [before, after, drawn] = [softmaxOf(1), shares, now.drawn].map(rowsOf);
     rows.forEach((row, i) => {
       fill(row.before, before[i]);

@@ -1,4 +1,4 @@
-"""One step of sampling to move: logits, temperature, top-k, top-p, and draws.
+"""One step of sampling to move: logits, temperature, top-k, top-p, min-p, and draws.
 
 This module knows no model, only the logits of one step.
 """
@@ -14,14 +14,15 @@ SHOWN = 10  # words with a row of their own
 
 
 def show_sampling(
-    logits, words, *, temperature=1.0, k=None, p=1.0, prompt="", title=None
+    logits, words, *, temperature=1.0, k=None, p=1.0, least=0.0, prompt="", title=None
 ):
-    """Show how the next word is drawn, and what temperature, top-k and top-p do to it.
+    """Show how the next word is drawn, and what temperature and the three cuts do to it.
 
     ``logits`` (vocab,) are those of one step, ``words`` their names; the likeliest have
     a row each, the others one together. The logits are divided by ``temperature``, the
     ``k`` likeliest words are kept, all if it is None, and of these the fewest that have
-    a share ``p``. ``prompt`` is the text that is gone on with. Entropy is in nats.
+    a share ``p``, and of these what is ``least`` times as likely as the likeliest, or
+    more: top-k, top-p and min-p. ``prompt`` is the text that is gone on with. Entropy is in nats.
     Raises ValueError for logits that are not a vector of 2 to 2,000 numbers, for words
     that do not fit, and for numbers that leave nothing to draw.
     """
@@ -38,8 +39,12 @@ def show_sampling(
     p = as_number(p, "p")
     if not 0 < p <= 1:
         raise ValueError(f"p must be above 0 and at most 1, got {p:g}")
+    least = as_number(least, "least")
+    if not 0 <= least <= 1:
+        raise ValueError(f"least must be from 0 to 1, got {least:g}")
     order = logits.argsort(kind="stable")[::-1]  # the likeliest first
     shown = {"temperature": as_positive(temperature, "temperature"), "k": k, "p": p}
+    shown["least"] = least
     data = {"logits": rounded(logits[order]), "words": [words[i] for i in order]}
     chances = _chances(as_array(data["logits"], "logits"), **shown)
     return Figure(
@@ -51,12 +56,13 @@ def show_sampling(
     )
 
 
-def _chances(logits, *, temperature, k, p):
+def _chances(logits, *, temperature, k, p, least):
     """Return the probabilities (vocab,) to draw by; the likeliest word is the first."""
     tempered = softmax(logits / temperature)
     tempered[k:] = 0
     shares = tempered / tempered.sum()
     shares[1:][shares.cumsum()[:-1] >= p] = 0
+    shares[shares < least * shares[0]] = 0
     return shares / shares.sum()
 
 
