@@ -157,6 +157,19 @@ def test_the_library_leads_to_the_code_of_every_name():
 @each(READ)
 def test_a_page_is_light(page_file):
     assert page_file.stat().st_size <= 350_000
+    is_search = page_file.stem == "search"
+    assert ("searchindex.js" in page_file.read_text("utf-8")) == is_search
+
+
+def test_of_the_theme_s_icons_those_are_kept_that_a_page_shows():
+    icons = (HTML / "_static/scripts/fontawesome.js").read_text("utf-8")
+    assert len(icons) < 150_000
+    page = (HTML / "book" / "intro.html").read_text("utf-8")
+    shown = {*re.findall(r"fa-solid fa-([a-z-]+)", page)} - {"lg"}
+    assert {"bars", "moon"} < shown
+    assert {
+        icon for icon in shown if f'{icon}":[' in icons or f"{icon}:[" in icons
+    } == shown
 
 
 @each(PAGES)

@@ -36,7 +36,7 @@ from tutorial_lib.plotting.colors import DARK, DARK_SCALES, LIGHT, LIGHT_SCALES
 
 # Readable sources without comments: a chapter carries one or two such figures, and
 # still a notebook stays within its 700 kB.
-MOST_CODE = 24_500
+MOST_CODE = 25_000
 HOSTILE = "</script><!-- \u2028 <img src=x onerror=alert(1)> $x^2$ & \"'"
 WORDS = ["I", "love", "cats"]
 PATCH_WEIGHTS = torch.tensor([[0.4, 0.1, 0.3, 0.15, 0.05], *[[0.2] * 5] * 4])

@@ -39,6 +39,9 @@ def test_at_64_words_the_cache_is_at_least_twice_as_fast():
         f"{times[0]:.0f} times as fast for one sentence and {times[1]:.0f} times for 32"
     )
     assert said in " ".join(PAGE.split())
+    for way in ("cached", "recomputed", "torch.nn.Transformer"):
+        one, many = (found[batch, 64][way] for batch in (1, 32))
+        assert f"| {one} | {many:,} |" in PAGE
 
 
 def test_with_the_cache_time_grows_with_the_words_and_without_it_faster():

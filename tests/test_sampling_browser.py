@@ -4,7 +4,7 @@ import torch
 from figures_in_browser import SCORES, as_shown, press, said, sampling
 
 from tutorial_lib.figures import show_sampling
-from tutorial_lib.sampling import temper, top_k, top_p
+from tutorial_lib.sampling import min_p, temper, top_k, top_p
 
 
 def chances_shown(page):
@@ -34,6 +34,10 @@ def test_the_sliders_do_what_the_library_s_functions_do(shown):
     kept = top_p(top_k(tempered, 3), 0.7).softmax(0)
     assert chances_shown(page) == [f"{share:.3f}" for share in kept.tolist()]
     assert page.locator(".out").all_inner_texts() == ["bird", "fish"]
+    page.get_by_label("top-p", exact=True).fill("1")
+    page.get_by_label("min-p", exact=True).fill("0.3")
+    kept = min_p(top_k(tempered, 3), 0.3).softmax(0)
+    assert chances_shown(page) == [f"{share:.3f}" for share in kept.tolist()]
     # The model's own probabilities stay.
     assert page.locator(".model .number").all_inner_texts() == as_shown(
         SCORES.softmax(0)

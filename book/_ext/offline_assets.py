@@ -1,8 +1,9 @@
-"""A Sphinx extension that keeps every page free of requests to other hosts.
+"""A Sphinx extension that keeps every page free of requests to other hosts, and light.
 
-It copies MathJax next to the pages, refuses scripts that come from elsewhere, and makes
-the pages work when they are opened as files. It does not know what a page holds: a
-picture from elsewhere is found by the tests.
+It copies MathJax next to the pages, refuses scripts that come from elsewhere, makes the
+pages work when they are opened as files, and leaves out what the theme brings along and
+no page shows: two thousand icons, and the search's index outside its own page. It does
+not know what a page holds: a picture from elsewhere is found by the tests.
 """
 
 import importlib.util
@@ -16,6 +17,17 @@ from sphinx.errors import ExtensionError
 # are loaded on demand.
 MATHJAX = ("tex-chtml.js", "output/chtml/fonts/woff-v2", "input/tex/extensions")
 FONT_PRELOAD = re.compile(r'<link rel="preload" as="font"[^>]*>')
+SEARCH = re.compile(
+    r'<script src="[^"]*(searchtools|language_data|searchindex)\.js[^"]*"></script>\n?'
+)
+# An icon is a drawing in a script of the theme, and a sign in its style sheet.
+DRAWING = (
+    r"""["']?([a-z0-9-]+)["']?:\[\d+,\d+,\[[^\]]*\],"\w+",(?:\[[^\]]*\]|"[^"]*")\]"""
+)
+DRAWINGS = re.compile(f"{DRAWING}(?:,{DRAWING})*")
+SIGN = re.compile(r'(?:\.fa-[a-z0-9-]+:before,?)+\{content:"[^"]*"\}')
+ICON = re.compile(r"\bfa-([a-z0-9-]+)")
+BY_SCRIPT = {"spinner", "xmark"}  # icons that scripts put on a page
 ELSEWHERE = re.compile(r"(https?:)?//")
 
 
@@ -23,7 +35,8 @@ def setup(app):
     """Connect the functions below to the build."""
     app.connect("html-page-context", keep_local_scripts, priority=900)
     app.connect("build-finished", copy_mathjax)
-    app.connect("build-finished", drop_font_preloads)
+    app.connect("build-finished", lighten_pages)
+    app.connect("build-finished", keep_icons_in_use)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -54,9 +67,34 @@ def copy_mathjax(app, error):
             copy(source / part, target / part)
 
 
-def drop_font_preloads(app, error):
-    """Drop what older themes ask for early and a browser refuses to a local file."""
+def lighten_pages(app, error):
+    """Drop what pages ask for and do not use, or may not have when they are files.
+
+    Older themes ask early for fonts that a browser refuses to a local file. The index
+    of all pages is used by the page of the search alone.
+    """
     for page in Path(app.outdir).rglob("*.html") if error is None else ():
-        text = page.read_text(encoding="utf-8")
-        if FONT_PRELOAD.search(text):
-            page.write_text(FONT_PRELOAD.sub("", text), encoding="utf-8")
+        text = FONT_PRELOAD.sub("", page.read_text(encoding="utf-8"))
+        if page.name != "search.html":
+            text = SEARCH.sub("", text)
+        page.write_text(text, encoding="utf-8")
+
+
+def keep_icons_in_use(app, error):
+    """Keep of the theme's icons those that a page shows: 1.5 MB become 0.1."""
+    if error is not None or app.builder.format != "html":
+        return
+    pages = Path(app.outdir).rglob("*.html")
+    used = BY_SCRIPT.union(*(ICON.findall(page.read_text("utf-8")) for page in pages))
+
+    def drawings(run):
+        found = re.finditer(DRAWING, run[0])
+        return ",".join(icon[0] for icon in found if icon[1] in used)
+
+    def sign(rule):
+        return rule[0] if used.intersection(ICON.findall(rule[0])) else ""
+
+    static = Path(app.outdir) / "_static"
+    for file in (*static.glob("scripts/*.js"), *static.glob("styles/*.css")):
+        text = DRAWINGS.sub(drawings, file.read_text("utf-8"))
+        file.write_text(SIGN.sub(sign, text), "utf-8")

@@ -91,7 +91,9 @@ function placeIn(node, { clientX, clientY }) {
   return [(clientX - left) * scale, (clientY - top) * scale];
 }
 
-const pen = document.createElement("canvas").getContext("2d");
+const pen = document.createElement("canvas").getContext("2d", {
+  willReadFrequently: true,
+});
 
 // A page is dark when its text is light, whichever machinery made it so. The pixel
 // turns every color notation of CSS into red, green and blue.
@@ -142,10 +144,18 @@ function startIn(host, data, css, figure) {
   }
 }
 
-// Starts every copy of the figure on the page that does not run yet.
-async function start(key, data, css, figure) {
-  await figure.prepare?.(data);
-  for (const host of document.querySelectorAll(`[data-figure="${key}"]`)) {
-    if (!host.shadowRoot) startIn(host, data, css, figure);
-  }
+// Starts every copy of the figure on the page that does not run yet, once it is nearly in
+// sight: a page answers before figures are built that nobody has come to.
+function start(key, data, css, figure) {
+  let ready;
+  const watch = new IntersectionObserver((changes) => {
+    for (const { isIntersecting, target } of changes) {
+      if (!isIntersecting) continue;
+      watch.unobserve(target);
+      ready ??= Promise.resolve(figure.prepare?.(data));
+      ready.then(() => target.shadowRoot || startIn(target, data, css, figure));
+    }
+  }, { rootMargin: "800px" });
+  document.querySelectorAll(`[data-figure="${key}"]`).forEach((host) =>
+    watch.observe(host));
 }

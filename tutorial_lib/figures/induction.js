@@ -1,7 +1,7 @@
 // A small model learns in the page: its loss, its two maps, and its heads to switch off.
 
-// What the worker runs: it only trains, and sends its weights after a few steps. All that
-// is shown is computed on the page, so that a head is off at once.
+// The worker only trains, and sends its weights after a few steps. What is shown is
+// computed on the page, so that a head is off at once.
 function inductionWorker() {
   const together = 4;
   let model, running;
@@ -24,7 +24,6 @@ function inductionWorker() {
   };
 }
 
-const toDigits = (value) => value.toFixed(value < 0.1 ? 3 : 2);
 const toLetter = (word) => String.fromCharCode(97 + word);
 
 function induction(root, data, host) {
@@ -118,7 +117,7 @@ function induction(root, data, host) {
       add(svg, "path", { d: `M${now.history.map(at).join("L")}` });
       addText(svg, left, 12, name, "name small");
       const shown = cut ? now.score[key] : last;
-      addText(svg, left + wide, 12, toDigits(shown), `small end ${cut ? "cut" : ""}`);
+      addText(svg, left + wide, 12, shown.toFixed(3), `small end ${cut ? "cut" : ""}`);
       if (!cut) return;
       const [x, y] = at({ step: now.step, [key]: shown }).split(",");
       add(svg, "circle", { class: "cut", cx: x, cy: y, r: 4 });
@@ -164,8 +163,8 @@ function induction(root, data, host) {
     choose(now.query + move[0] - move[1]);
   };
 
-  // Who has to look where, [row, column], for the query to be answered by induction: in
-  // layer 2 the query at what followed its word, and that in layer 1 at the word before.
+  // Who has to look where, [row, column]: in layer 2 the query at what followed its
+  // word, and that in layer 1 at the word before.
   const sought = (layer, query) => count(query)
     .filter((before) => text[before] === text[query])
     .map((before) => (layer ? [query, before + 1] : [before + 1, before]));
@@ -212,7 +211,7 @@ function induction(root, data, host) {
       step ? `After ${step} steps` : "Not trained yet:",
       missing.length ? `and without the head of ${missing.join(" and ")},` : "",
       `${(100 * score.accuracy).toFixed(0)} % of the words that can be known are right,`,
-      `and the loss is ${toDigits(score.loss)}.`,
+      `and the loss is ${score.loss.toFixed(3)}.`,
       `At ${asks}, word ${query + 1},`,
       ...looks,
       `the model goes on with ${quote(toLetter(best))} (${chances[best].toFixed(2)}).`,

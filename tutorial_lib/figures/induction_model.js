@@ -84,7 +84,6 @@ function inductionModel(sizes) {
   const maps = depth.map(() => table(tokens));
   const shares = table(vocab);
 
-  // Turns the first `length` numbers from `offset` into shares of 1.
   function shareOut(numbers, offset, length) {
     let [largest, whole] = [-Infinity, 0];
     for (let i = offset; i < offset + length; i += 1) {
@@ -127,7 +126,7 @@ function inductionModel(sizes) {
     for (let i = 0; i < tokens; i += 1) shareOut(shares, i * vocab, vocab);
   }
 
-  // Adds the slopes of one text's loss to `slopes`; `share` is a word's part of the loss.
+  // Adds the slopes of one text's loss; `share` is a word's part of it.
   function learnFrom({ text, period }, share) {
     read(text);
     let loss = 0;
@@ -214,9 +213,8 @@ function inductionModel(sizes) {
     return loss;
   }
 
-  // The loss, and how often the likeliest word is right; the weight that the head of
-  // layer 1 has on the word before, and that of layer 2 on words that once followed the
-  // one read. Layers are maps[0] and maps[1].
+  // How often the likeliest word is right; the weight of layer 1 on the word before,
+  // and that of layer 2 on words that once followed the one read.
   function judge(texts, off) {
     let [loss, right, back, prefix] = [0, 0, 0, 0];
     for (const { text, period } of texts) {

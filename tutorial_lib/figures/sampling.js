@@ -19,8 +19,8 @@ function sampling(root, data) {
     change({ k: k === largest ? vocab : k }));
   const share = addSlider(bar, "top-p", { min: 0.05, max: 1, step: 0.05 }, (p) =>
     change({ p: Number(p.toFixed(2)) }));
-  const floor = addSlider(bar, "min-p", { min: 0, max: 0.5, step: 0.01 }, (least) =>
-    change({ least: Number(least.toFixed(2)) }));
+  const floor = addSlider(bar, "min-p", { min: 0, max: 0.5, step: 0.01 }, (low) =>
+    change({ least: Number(low.toFixed(2)) }));
   addButton(bar, "draw", () => draw(1));
   addButton(bar, "draw 100", () => draw(100));
   addButton(bar, "reset", () => change(data.shown));

@@ -16,35 +16,26 @@ SHOWN = 10  # words with a row of their own
 def show_sampling(
     logits, words, *, temperature=1.0, k=None, p=1.0, least=0.0, prompt="", title=None
 ):
-    """Show how the next word is drawn, and what temperature and the three cuts do to it.
+    """Show how the next word is drawn, and what temperature and three cuts do to it.
 
     ``logits`` (vocab,) are those of one step, ``words`` their names; the likeliest have
-    a row each, the others one together. The logits are divided by ``temperature``, the
-    ``k`` likeliest words are kept, all if it is None, and of these the fewest that have
-    a share ``p``, and of these what is ``least`` times as likely as the likeliest, or
-    more: top-k, top-p and min-p. ``prompt`` is the text that is gone on with. Entropy is in nats.
-    Raises ValueError for logits that are not a vector of 2 to 2,000 numbers, for words
-    that do not fit, and for numbers that leave nothing to draw.
+    a row each, the others one together. The logits are divided by ``temperature``. Then
+    the ``k`` likeliest words are kept, all if it is None, of these the fewest that have
+    a share ``p``, and of these all that are at least ``least`` times as likely as the
+    likeliest: top-k, top-p and min-p. ``prompt`` is the text that is gone on with.
+    Entropy is in nats. Raises ValueError for logits that are not a vector of 2 to 2,000
+    numbers, for words that do not fit, and for numbers that leave nothing to draw.
     """
-    logits = as_array(logits, "logits")
-    if logits.ndim != 1 or not 2 <= len(logits) <= MOST_WORDS:
-        raise ValueError(
-            f"logits must be a vector of 2 to {MOST_WORDS:,} numbers, those of one "
-            f"step, got {logits.shape}"
-        )
-    words = [as_text(word) for word in words]
-    if len(words) != len(logits):
-        raise ValueError(f"{len(logits)} logits need as many words, got {len(words)}")
-    k = len(logits) if k is None else int(as_positive(k, "k"))
-    p = as_number(p, "p")
-    if not 0 < p <= 1:
+    logits, words = as_array(logits, "logits"), [as_text(word) for word in words]
+    _check(logits, words)
+    shown = {"temperature": as_positive(temperature, "temperature")}
+    shown["k"] = len(logits) if k is None else int(as_positive(k, "k"))
+    shown |= {"p": as_number(p, "p"), "least": as_number(least, "least")}
+    if not 0 < shown["p"] <= 1:
         raise ValueError(f"p must be above 0 and at most 1, got {p:g}")
-    least = as_number(least, "least")
-    if not 0 <= least <= 1:
+    if not 0 <= shown["least"] <= 1:
         raise ValueError(f"least must be from 0 to 1, got {least:g}")
     order = logits.argsort(kind="stable")[::-1]  # the likeliest first
-    shown = {"temperature": as_positive(temperature, "temperature"), "k": k, "p": p}
-    shown["least"] = least
     data = {"logits": rounded(logits[order]), "words": [words[i] for i in order]}
     chances = _chances(as_array(data["logits"], "logits"), **shown)
     return Figure(
@@ -54,6 +45,16 @@ def show_sampling(
         title=title,
         draw=lambda: _draw(data, chances),
     )
+
+
+def _check(logits, words):
+    if logits.ndim != 1 or not 2 <= len(logits) <= MOST_WORDS:
+        raise ValueError(
+            f"logits must be a vector of 2 to {MOST_WORDS:,} numbers, those of one "
+            f"step, got {logits.shape}"
+        )
+    if len(words) != len(logits):
+        raise ValueError(f"{len(logits)} logits need as many words, got {len(words)}")
 
 
 def _chances(logits, *, temperature, k, p, least):

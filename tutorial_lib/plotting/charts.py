@@ -23,6 +23,7 @@ NEAT = [1, 2, 2.5, 5, 10]  # steps between numbers, and ten times these
 LEVELS = range(-8, 9)  # scores that get a line
 ARROW = {"arrowprops": {"arrowstyle": "-|>", "color": LIGHT["query"], "lw": 2}}
 BESIDE = {"xytext": (6, 6), "textcoords": "offset points", "weight": "bold"}
+FAR = 3.5  # decades from 1, where numbers are powers of ten
 NUMBER = 0.3  # inches that a bar's number needs
 
 
@@ -115,16 +116,21 @@ def _number(axis, scale, places=None, inches=0):
         thin = math.ceil(len(places) * needed / inches)
         locator = FixedLocator(places[::-thin][::-1])
     axis.set_major_locator(locator)
-    axis.set_major_formatter(_in_full)
+    is_far = decades > 3 and max(abs(math.log10(low)), abs(math.log10(high))) > FAR
+    axis.set_major_formatter(_as_power if is_far else _in_full)
     axis.set_minor_locator(NullLocator())
 
 
 def _in_full(value, _):
     """Write 0.03 and 1,024, but a power of ten far from 1 as one."""
     power = math.log10(value)
-    if abs(power) > 3.5 and abs(power - round(power)) < 1e-6:
-        return f"$10^{{{power:.0f}}}$"
+    if abs(power) > FAR and abs(power - round(power)) < 1e-6:
+        return _as_power(value, _)
     return f"{value:,g}"
+
+
+def _as_power(value, _):
+    return f"$10^{{{math.log10(value):.0f}}}$"
 
 
 def show_paths(paths, *, points=None, points_label="data", xlabel="", ylabel=""):

@@ -1,45 +1,52 @@
 """The Transformer's halves: the picture of one that reads and one that writes.
 
-A line cuts it into models that people know by other names. This module knows no model.
+Both run upward, side by side. A line cuts the picture into models that people know by
+other names. This module knows no model.
 """
 
 from tutorial_lib.plotting.panels import WIDTH
 from tutorial_lib.plotting.pictures import Box, Picture
 
-LEFT = 0.86  # inches for the names of rows
-ROWS = {"English": 0.3, "encoder": 1.25, "decoder": 2.65, "French": 3.6}
-CUT = 1.95  # inches from above
+CUT = 2.05  # inches from the left
+ENDS = {"encoder": (0, CUT - 0.1), "decoder": (CUT + 0.1, WIDTH)}
+HEIGHTS = {"encoder": 1.92, "decoder": 1.05, "words": 2.85, "following": 0.22}
+LANE, NAMES, LANGUAGES = 0.54, 0.2, 3.22  # inches; the last two from above
 
 
 def show_halves(source, target, following, *, names):
-    """Draw an encoder that reads, and below it a decoder that writes and looks up.
+    """Draw an encoder that reads, and at its right a decoder that writes and looks.
 
     ``source`` and ``target`` list a few words. The newest of the target's states looks
     at every word of the source and writes the word ``following``; ``names`` are those
-    of the upper and the lower half alone.
+    of the left and the right half alone.
     """
-    picture = Picture(WIDTH, 3.9)
-    step = (WIDTH - LEFT) / (len(target) + 1)
-    sides = {"left": LEFT, "right": WIDTH - step}
-    aside, middle = WIDTH - step / 2, (LEFT + WIDTH - step) / 2
-    for half, color in (("encoder", "key"), ("decoder", "query")):
-        picture.lane(Box(middle, ROWS[half], WIDTH - step - LEFT, 0.54), color)
-    words = picture.row(source, ROWS["English"], "key", **sides)
-    memory = picture.row("h" * len(source), ROWS["encoder"], "key", **sides)
-    states = picture.row("s" * len(target), ROWS["decoder"], "query", **sides)
-    written = picture.row(target, ROWS["French"], "query", **sides)
-    next_word = picture.box(aside, ROWS["French"], following, "value")
+    picture = Picture(WIDTH, 3.4)
+    words, memory = _half(picture, "encoder", source, "h", "key")
+    written, states = _half(picture, "decoder", target, "s", "query")
+    newest = states[-1]
+    next_word = picture.box(newest.x, HEIGHTS["following"], following, "value")
     for h in memory:
         for word in words:
-            picture.arrow(word.bottom, h.top, "key", weight=0.04, straight=True)
-        picture.arrow(h.bottom, states[-1].top, "value", weight=0.1, straight=True)
+            picture.arrow(word.top, h.bottom, "key", weight=0.04, straight=True)
+        picture.arrow(h.top, newest.bottom, "value", weight=0.1, straight=True)
     for i, s in enumerate(states):
         for word in written[: i + 1]:
             picture.arrow(word.top, s.bottom, "query", weight=0.04, straight=True)
-    picture.arrow(states[-1].right, next_word.top, "value", straight=True)
-    picture.line((LEFT, CUT), (WIDTH, CUT), "quiet")
-    for name, y in ROWS.items():
-        picture.text(0, y, name, align="left", color="quiet")
-    for name, y in zip(names, (CUT - 0.2, CUT + 0.2), strict=True):
-        picture.text(aside, y, name)
+    picture.arrow(newest.top, next_word.bottom, "value", straight=True)
+    picture.line((CUT, 0.05), (CUT, 3.35), "quiet")
+    languages = zip(ENDS.values(), names, ("English", "French"), strict=True)
+    for (left, right), name, language in languages:
+        picture.text(left + 0.1, NAMES, name, align="left")
+        picture.text((left + right) / 2, LANGUAGES, language, color="quiet")
     return picture.figure
+
+
+def _half(picture, name, words, state, color):
+    """Draw a lane of states over a row of words, and return the places of both."""
+    left, right = ENDS[name]
+    middle, y = (left + right) / 2, HEIGHTS[name]
+    picture.lane(Box(middle, y, right - left, LANE), color)
+    picture.text(left + 0.1, y - LANE / 2 - 0.14, name, color="quiet", align="left")
+    sides = {"left": left, "right": right}
+    states = picture.row(state * len(words), y, color, **sides)
+    return picture.row(words, HEIGHTS["words"], color, **sides), states

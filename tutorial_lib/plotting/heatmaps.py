@@ -6,6 +6,7 @@ cells mean: their label says it.
 
 import torch
 
+from tutorial_lib.plotting.colors import LIGHT
 from tutorial_lib.plotting.layout import lay_out
 from tutorial_lib.plotting.panels import array, name_axes, open_panels
 from tutorial_lib.plotting.scales import ink_numbers, scale
@@ -24,6 +25,7 @@ def show_heatmaps(
     mask=None,
     outline=None,
     outline_label="gold link",
+    rule=None,
     scores=False,
     label=None,
     xlabel="key",
@@ -37,7 +39,8 @@ def show_heatmaps(
     panels, row by row. Cells where the boolean ``mask``, which broadcasts to the
     weights, is False are hatched, and cells that are NaN are grey. Cells in
     ``outline``, a set of (query, key) for every panel or a boolean that broadcasts to
-    the weights, are framed, and named by ``outline_label``. Numbers stand where there
+    the weights, are framed, and named by ``outline_label``. A line parts what stands
+    above the query ``rule`` from the rest. Numbers stand where there
     is room, and an axis without name and labels has none. Raises ValueError for weights
     outside 0 to 1, and labels, mask or outline that do not match the axes.
     """
@@ -55,6 +58,7 @@ def show_heatmaps(
         for i, ax in enumerate(axes):
             image = _draw_cells(ax, panels[i], _limits(panels, scores))
             _hatch(ax, hidden[i])
+            _part(ax, rule)
             draw_outline(ax, framed[i], size=layout.cell)
             layout.letter(ax, titles[i] if titles else "", xlabel, ylabel)
         _write_numbers(axes, panels, hidden, layout.cell)
@@ -114,6 +118,11 @@ def _hatch(ax, hidden):
 
     for i, j in hidden.nonzero().tolist():
         ax.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, **HATCHED))
+
+
+def _part(ax, rule):
+    if rule is not None:
+        ax.axhline(rule - 0.5, color=LIGHT["ink"], lw=2)
 
 
 def _write_numbers(axes, panels, hidden, cell):

@@ -235,10 +235,11 @@ def show_heads(weights, tokens, *, query):
 
 
 def show_unrolled(source, target):
-    """Draw an encoder that reads in both directions, one vector c, and a decoder.
+    """Draw an encoder, its last state as one vector c, and a decoder that begins there.
 
-    ``source`` and ``target`` are lists of a few words. The first state of the decoder
-    is made from c; every other one gets c, the state before and the word before.
+    ``source`` and ``target`` are lists of a few words. The encoder reads from left to
+    right. Every state of the decoder but the first gets the state before and the word
+    before.
     """
     picture = Picture(WIDTH, 4.1)
     context = picture.box(MIDDLE, 1.95, "c", "value")
@@ -247,10 +248,8 @@ def show_unrolled(source, target):
         picture.text(state.x, 0.25, word)
         picture.arrow((state.x, 0.4), state.top, "quiet")
     for one, other in itertools.pairwise(states):
-        _join(picture, one.right, other.left, "key", -0.07)
-        _join(picture, other.left, one.right, "key", 0.07)
-    for end in (states[0], states[-1]):  # where each direction has read everything
-        picture.arrow(end.bottom, context.top, "key")
+        picture.arrow(one.right, other.left, "key", straight=True)
+    picture.arrow(states[-1].bottom, context.top, "key")
     _draw_decoder(picture, ["<bos>", *target, "<eos>"], context)
     _name(picture, 0.95, "encoder", "key")
     _name(picture, 1.95, "card", "value")
@@ -258,21 +257,16 @@ def show_unrolled(source, target):
     return picture.figure
 
 
-def _join(picture, start, end, color, lower=0.0):
-    start, end = ((x, y + lower) for x, y in (start, end))
-    picture.arrow(start, end, color, straight=True)
-
-
 def _draw_decoder(picture, words, context):
-    """Draw the states, which get c, and the words that they write and then read."""
+    """Draw the states, the first from c, and the words they write and then read."""
     states = picture.row("s" * len(words), 2.95, "query", **SIDES)
+    picture.arrow(context.bottom, states[0].top, "value")
     for state, word in zip(states, words, strict=True):
-        picture.arrow(context.bottom, state.top, "value")
         picture.text(state.x, 3.85, word)
         if state != states[0]:
             picture.arrow(state.bottom, (state.x, 3.7), "quiet")
     for one, other in itertools.pairwise(states):
-        _join(picture, one.right, other.left, "query")
+        picture.arrow(one.right, other.left, "query", straight=True)
         reads = (one.x + 0.1, 3.7), (other.left[0], other.y + 0.1)
         picture.arrow(*reads, "quiet", straight=True)
 

@@ -129,24 +129,24 @@ def _(probe):
     probe.same()
 
 
-most = Exercise(
+twin = Exercise(
     "9.3",
-    "The most that ALiBi can give",
-    tolerance=1e-3,
+    "Find the twin",
     hints=[
-        "All weights together are 1 + r + r² + … = 1 / (1 - r), before they are "
-        "divided by their sum. What is the share of the key 3 back?",
-        "The share is r³ (1 - r). Where is its derivative 0?",
-        "3 r² - 4 r³ = 0 gives r. The question asks for the weight, not for r.",
+        "After which numbers of places has the first hand come round? And the second?",
+        "Both have come round after a common multiple of 6 and 8. The smallest one is "
+        "the distance between the right key and its twin.",
+        "The right key is itself three back. And a key n back needs n words before the "
+        "word that looks.",
     ],
 )
 
 
-@most.spec
-def most_three_back():
-    """Try many slopes."""
-    r = torch.linspace(0, 1, 10_001, dtype=torch.float64)
-    return (r**3 * (1 - r)).max().item()
+@twin.spec
+def find_twin():
+    """Walk back until both hands stand as they do at three back."""
+    back = next(n for n in range(4, 100) if (n - 3) % 6 == (n - 3) % 8 == 0)
+    return {"back": back, "words": back + 1}
 
 
 word = Exercise(
