@@ -74,7 +74,8 @@ def test_the_readme_counts_rightly():
     mistakes = [re.findall(r"^[\w-]+:", path.read_text(), re.M) for path in lists]
     assert 800 <= sum(map(len, mistakes)) < 900
     page = (ROOT / "book" / "elsewhere.md").read_text()
-    assert f"{re.search(r'(\d+) tests', page)[1]} comparisons" in readme
+    count = re.search(r"(\d+) tests", page)[1]
+    assert f"{count} comparisons" in readme
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
