@@ -31,7 +31,7 @@ class Solved(pytest.Item):
             text = self.run(name, source)
             shown += text
             cards += [text] * is_check
-        assert all(card.startswith("✅") for card in cards), cards
+        assert [card for card in cards if not card.startswith("✅")] == []
         if sheet.tasks:  # an excursion may have none
             assert f"{len(cards)} of {len(cards)} exercises" in shown
         assert "Using the library's" not in shown

@@ -168,6 +168,12 @@ def _watch(page, host, problems):
     page.on("pageerror", lambda error: problems.append(f"error: {error}"))
 
 
+# A figure starts once it is nearly in sight, and so not before the page is there.
+STARTED = (
+    "[...document.querySelectorAll('[data-figure]')].every((host) => host.shadowRoot)"
+)
+
+
 @pytest.fixture
 def shown(reload_at, tmp_path):
     """Return a function that saves a figure and opens its page.
@@ -182,7 +188,10 @@ def shown(reload_at, tmp_path):
             vars(figure).pop("html", None)
             vars(figure)["png"] = PIXEL
         figure.save(tmp_path / "figure.html")
-        return reload_at(tmp_path / "figure.html", **options)
+        page = reload_at(tmp_path / "figure.html", **options)
+        if not pictured:
+            page.wait_for_function(STARTED)
+        return page
 
     return open_figure
 

@@ -141,7 +141,7 @@ grouped = Exercise(
         "heads 3, 4 and 5 with keys and values 1.",
         "`K.repeat_interleave(3, dim=1)` repeats each head three times, one after the "
         "other; `K.repeat(1, 3, 1, 1)` would repeat the row of heads.",
-        "Then it is causal attention: `causal_mask(tokens)` from chapter 4, or "
+        "Then it is causal attention, with the mask of chapter 4: "
         "`torch.ones(n, n).tril().bool()`.",
     ],
 )

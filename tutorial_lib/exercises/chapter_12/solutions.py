@@ -4,7 +4,6 @@ import torch
 import torch.nn.functional as F
 
 from tutorial_lib.attention import scaled_dot_product_attention
-from tutorial_lib.masks import causal_mask
 
 
 def next_token_losses(logits, tokens, lengths):
@@ -26,10 +25,10 @@ def nucleus(logits, p):
 
 def grouped_query_attention(Q, K, V):
     """Let heads share keys and values; return (batch, head, token, d_k)."""
-    share = Q.shape[1] // K.shape[1]
+    share, tokens = Q.shape[1] // K.shape[1], Q.shape[2]
     K = K.repeat_interleave(share, dim=1)  # (batch, head, token, d_k)
     V = V.repeat_interleave(share, dim=1)
-    mask = causal_mask(Q.shape[2])
+    mask = torch.ones(tokens, tokens).tril().bool()
     return scaled_dot_product_attention(Q, K, V, mask)[0]
 
 
