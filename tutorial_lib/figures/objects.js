@@ -14,7 +14,7 @@ function objects(root, data, host) {
   const masks = bytesOf(data.masks);
   const size = rows * columns;
   const last = steps.length - 1;
-  const now = { at: last, scene: 0 };
+  const now = { at: 0, scene: 0 };
   let timer;
 
   // ---- controls

@@ -72,7 +72,7 @@ def _(probe):
 
 mass = Exercise(
     "12.2",
-    "A test of mass",
+    "Top-p by hand",
     name="nucleus",
     returns="batch vocab",
     fallback="tutorial_lib.sampling:top_p",
