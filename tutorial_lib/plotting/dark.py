@@ -57,8 +57,6 @@ def on_dark(figure):
     finally:
         for artist, name, before in reversed(undo):
             getattr(artist, f"set_{name}")(before)
-        for ax in scaled:
-            ink_numbers(ax)
 
 
 def _twin(scale_on_white):

@@ -6,9 +6,6 @@ does not know what the numbers are.
 
 from tutorial_lib.plotting.colors import LIGHT_SCALES, UNDEFINED, contrast
 
-BLACK_ENOUGH, WHITE_ENOUGH = 7.5, 4.5  # contrasts of numbers without a contour
-CONTOUR = 1.5  # points
-
 
 def scale(name, scales=LIGHT_SCALES):
     """Return one of the ``scales`` by its name, as a colormap of matplotlib."""
@@ -28,12 +25,8 @@ def is_scaled(ax):
 def ink_numbers(ax):
     """Write each number that stands on a cell of the image in what can be read there.
 
-    Black letters on a middle blue are hard to read, whatever their contrast, and white
-    ones are pale: there a number is white in a thin black contour. A number's box, if
-    it has one, gets the color of the cell.
+    A number's box, if it has one, gets the color of the cell.
     """
-    from matplotlib.patheffects import withStroke
-
     [image] = ax.images
     cells = image.to_rgba(image.get_array())
     rows, columns = cells.shape[:2]
@@ -43,9 +36,6 @@ def ink_numbers(ax):
             continue
         cell = cells[y, x]
         black, white = (contrast(cell[:3], 3 * [ink]) for ink in (0, 1))
-        number.set_color("black" if black > BLACK_ENOUGH else "white")
-        middle = white < WHITE_ENOUGH and black <= BLACK_ENOUGH
-        contour = withStroke(linewidth=CONTOUR, foreground="black")
-        number.set_path_effects([contour] if middle else [])
+        number.set_color("black" if black > white else "white")
         if box := number.get_bbox_patch():
             box.set_facecolor(cell)
