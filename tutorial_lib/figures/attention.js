@@ -144,7 +144,7 @@ function drawHeatmap(scene, { left, top, cell, flat, named, reach }) {
     numbers.forEach((number, i) => {
       const shade = shadeOf(...cells[i]);
       number.style.fill =
-        (isDark(box) ? shade > 0.35 : shade < 0.65) ? "black" : "white";
+        (isDark(box) ? shade > 0.52 : shade < 0.7) ? "black" : "white";
       number.textContent = shade ? weight(...cells[i]).toFixed(2) : "";
     });
   }
