@@ -45,8 +45,18 @@ def test_all_had_the_same_time_on_one_thread():
 
 def test_the_page_says_who_is_ahead_and_in_how_many_steps():
     ours, theirs = (middle("gpt_text.csv", name, "bits") for name in NAMES)
-    ahead = f"by {ours - theirs:.2f} bits before rounding: {theirs:.2f} against"
-    assert f"nanoGPT is ahead**, at the end {ahead} {ours:.2f}" in TEXT
+    ahead = f"by {ours - theirs:.3f} bits ({theirs:.3f} against {ours:.3f})."
+    assert f"nanoGPT is ahead**, at the end {ahead}" in TEXT
+    for seconds in ("60", "120", "180", "240", "300"):
+        ours, theirs = (
+            statistics.median(
+                float(row["bits"])
+                for row in of("gpt_text.csv", name)
+                if row["seconds"] == seconds
+            )
+            for name in NAMES
+        )
+        assert theirs < ours
     ours, theirs = (middle("gpt_text.csv", name, "steps") for name in NAMES)
     assert (
         f"takes {theirs:,.0f} steps in the time in which ours takes {ours:,.0f}."
@@ -59,17 +69,30 @@ def test_the_page_has_the_time_of_a_step():
     assert len(ratios) == 3
     low, high = (f"{100 * (some(ratios) - 1):.0f}" for some in (min, max))
     assert f"A step of ours takes {low} to {high} percent longer" in TEXT
+    ours, theirs = (middle("gpt_text.csv", name, "steps") for name in NAMES)
+    assert f"it took {100 * (theirs / ours - 1):.0f} percent longer" in TEXT
+
+
+def test_the_page_has_what_the_search_said_of_the_activation():
+    tried = of("gpt_search.csv", "tutorial_lib")
+    best = [
+        min(float(row["bits_valid"]) for row in tried if row["variant"] == variant)
+        for variant in ("first", "second")
+    ]
+    assert "({:.3f} and {:.3f} bits)".format(*sorted(best)) in TEXT
+    rates = {float(row["learning_rate"]) for row in tried}
+    chosen = {float(row["learning_rate"]) for row in of("gpt_text.csv", "tutorial_lib")}
+    assert chosen == {max(rates)} and f"largest learning rate, {max(rates)}:" in TEXT
 
 
 def test_the_page_has_how_much_faster_a_cache_writes():
-    ways = ("tutorial_lib", "nanoGPT")
-    faster = {}
-    for rows in zip(*(of("gpt_writing.csv", way) for way in ways), strict=True):
-        ours, theirs = (float(row["characters_per_second"]) for row in rows)
-        faster.setdefault(rows[0]["texts"], []).append(f"{ours / theirs:.1f}")
-    one, sixteen = faster["1"], faster["16"]
-    assert f"draws {min(one)} to {max(one)} times as many characters" in TEXT
-    assert f"and {sixteen[0]} times as many of sixteen at once" in TEXT
+    faster = {
+        (row["characters"], row["texts"]): 1 / float(row["ratio"])  # paired, in turns
+        for row in of("gpt_writing.csv", "tutorial_lib")
+    }
+    assert f"level ({faster['64', '1']:.2f} times as many" in TEXT
+    assert f"with 256, ours writes {faster['256', '1']:.1f} times as fast" in TEXT
+    assert f"with sixteen texts of 64 at once {faster['64', '16']:.1f} times." in TEXT
 
 
 def test_the_page_has_what_the_gpu_said():
@@ -86,8 +109,15 @@ def test_the_page_has_what_the_gpu_said():
         speeds = [f"{int(one['characters_per_second']):,}"
             for one in read("gpt_gpu_writing.csv")
             if one["texts"] == texts and one["contender"] in NAMES]  # fmt: skip
+        [bare] = [f"{int(one['characters_per_second']):,}"
+            for one in read("gpt_gpu_writing.csv")
+            if one["texts"] == texts and one["contender"] not in NAMES]  # fmt: skip
         line = f"| characters a second, {row} | {speeds[0]} | {speeds[1]} |"
-        assert line in TEXT
+        assert f"{line} | … without our cache | {bare} | – |" in TEXT
+    ours, theirs = ([float(row["seconds"]) for row in of("gpt_gpu.csv", name)]
+        for name in NAMES)  # fmt: skip
+    longer = {f"{a / b:.1f}" for a, b in zip(ours, theirs, strict=True)}
+    assert longer == {"1.7"} and "ours takes 1.7 times as long" in TEXT
 
 
 def test_chapter_12_compares_with_the_five_runs_that_were_stored():
@@ -97,4 +127,5 @@ def test_chapter_12_compares_with_the_five_runs_that_were_stored():
     source = "".join(cell["source"])
     assert len(rows) == 5 and {row["threads"] for row in rows} == {"1"}
     for row in rows:
-        assert f'"{row["run"]}": {float(row["perplexity"]):.2f},' in source
+        name = row["run"].replace("as in the chapter", "the chapter's model")
+        assert f'"{name}": {float(row["perplexity"]):.2f},' in source

@@ -49,7 +49,7 @@ def draw_translation(rows):
         for model in MODELS:
             y += 26
             parts.append(text(0, y, model))
-            for units, color, up in zip(UNITS, COLORS, (-4, 4), strict=True):
+            for units, color, up in zip(UNITS, COLORS, (-5, 5), strict=True):
                 found = (data, units, model)
                 scores = [float(row["bleu_beam_4"]) for row in rows if of(row) == found]
                 middle = statistics.median(scores)
@@ -77,10 +77,11 @@ def place(score):
 
 
 def span(low, middle, high, y, color):
-    """Draw a median as a dot and the range as a line, at x and y of the chart."""
+    """Draw a median as a dot and the range as a line with ends, at x and y."""
+    ends = "".join(f"M{x} {y - 4.5} V{y + 4.5}" for x in (low, high))
     return (
-        f'<path d="M{low} {y} H{high}" stroke="{color}" stroke-width="2"/>'
-        f'<circle cx="{middle}" cy="{y}" r="4.5" fill="{color}"/>'
+        f'<path d="M{low} {y} H{high}{ends}" stroke="{color}" stroke-width="1.5"/>'
+        f'<circle cx="{middle}" cy="{y}" r="2.8" fill="{color}"/>'
     )
 
 
@@ -100,13 +101,13 @@ def draw_gpt(rows):
             parts.append(f'<path d="{ends}" stroke="{color}" stroke-width="4"/>')
         said += [f"{label} after {at} s: {statistics.median(marks[at]):.2f}"
             for at in marks]  # fmt: skip
-    for bits in (2.4, 2.6, 2.8, 3.0):
+    for bits in (2.4, 2.6, 2.8, 3.0, 3.2):
         rule = f'<path class="rule" d="M60 {down(bits)} H{WIDTH - 10}"/>'
         parts[:0] = [rule, text(54, down(bits) + 5, bits, "end")]
-    parts += [text(across(at), 246, at, "tick") for at in (60, 120, 180, 240, 300)]
-    parts.append(text(across(165), 266, "seconds of processor time", "tick"))
-    parts.append(text(0, 30, "bits per character"))
-    return svg("gpt", 274, parts, "Bits per character while two GPTs learn", said)
+    parts += [text(across(at), 264, at, "tick") for at in (60, 120, 180, 240, 300)]
+    parts.append(text(across(165), 284, "seconds of processor time", "tick"))
+    parts.append(text(0, 40, "bits per character"))
+    return svg("gpt", 292, parts, "Bits per character while two GPTs learn", said)
 
 
 def across(seconds):
@@ -115,8 +116,8 @@ def across(seconds):
 
 
 def down(bits):
-    """Return where bits per character lie on the axis, from 2.25 to 3.15."""
-    return round(40 + (3.15 - bits) / 0.9 * 185, 1)
+    """Return where bits per character lie on the axis, from 2.25 to 3.2."""
+    return round(58 + (3.2 - bits) / 0.95 * 185, 1)
 
 
 def legend(names):
