@@ -575,9 +575,7 @@ def test_the_plane_is_dark_on_dark_paper_and_wants_a_label_for_each_key():
 
 def test_every_head_has_a_lane_with_its_own_looks_and_they_are_joined():
     fig = heads()
-    assert {"head 0", "head 1", "H0", "H1", "joined", "output", "W_O"} <= set(
-        texts(fig)
-    )
+    assert {"head 0", "head 1", "joined", "output"} <= set(texts(fig))
     dogs, bones = (
         sorted(texts(fig)[word], key=lambda at: at[1]) for word in ("dog", "bone")
     )
@@ -590,6 +588,30 @@ def test_every_head_has_a_lane_with_its_own_looks_and_they_are_joined():
     assert len(looks) == 2 * 3  # not at itself
     with pytest.raises(ValueError, match="4 weights for 2 tokens"):
         heads(["dog", "gave"])
+
+
+def test_every_head_leads_to_its_part_and_the_last_matrix_stands_on_an_arrow():
+    fig = heads()
+    found, (*to_parts, to_output) = texts(fig), arrows(fig, "value")
+    lines = [line.get_xydata().tolist() for line in fig.axes[0].lines]
+    for head, arrow in enumerate(to_parts):
+        [(x, y)] = found[rf"$\mathbf{{H}}_{head}$"]
+        [(_, name)] = found[f"head {head}"]
+        assert (arrow[0], arrow[2]) == pytest.approx((x, x))
+        assert arrow[1] < arrow[3] < y
+        assert 0 < arrow[1] - name < 0.8  # from the height of its lane
+        assert lines[head][1] == pytest.approx(arrow[:2])
+    [(x, y)] = found[r"$\mathbf{W}_O$"]
+    assert to_output[0] < x < to_output[2]
+    assert to_output[1] == pytest.approx(y) == to_output[3]
+
+
+def test_only_what_stands_between_dollars_is_a_formula():
+    picture = Picture(2.0, 1.0)
+    for words in (r"$\mathbf{W}_O$", "$5", "$"):
+        picture.text(1, 0.5, words)
+    assert [text.get_parse_math() for text in picture.ax.texts] == [True, False, False]
+    picture.figure.canvas.draw()
 
 
 def test_a_kernel_puts_the_mean_of_the_values_over_the_query_and_between_them():

@@ -210,27 +210,34 @@ def _one(tokens, chosen, color):
 def show_heads(weights, tokens, *, query):
     """Draw where the heads of a layer look from one token, and how they are joined.
 
-    ``weights`` (head, key) are those of token number ``query``; each head has a lane.
-    Raises ValueError if there are not as many weights as tokens.
+    ``weights`` (head, key) are those of token number ``query``; each head has a lane,
+    which leads to its part of what is joined. Raises ValueError if there are not as
+    many weights as tokens.
     """
     weights = array(weights)
     _check_counts(weights[0], tokens=tokens)
-    lanes = [1.1 + 1.4 * head for head in range(len(weights))]
-    joined = lanes[-1] + 0.75
-    picture = Picture(WIDTH, joined + 1.0)
-    read = picture.row([f"H{i}" for i in range(len(lanes))], joined, "value", **SIDES)
-    output = picture.box(MIDDLE, joined + 0.75, tokens[query], "value")
-    for head, (y, part) in enumerate(zip(lanes, read, strict=True)):
-        picture.lane(Box(MIDDLE, y - 0.42, WIDTH - LEFT, 1.3), "line")
-        words = picture.row(tokens, y, _one(tokens, query, "query"), **SIDES)
-        for word, weight in zip(words, weights[head], strict=True):
+    step = 0.42  # inches of a part
+    left, joined = step * len(weights) + 0.17, 1.4 * len(weights) + 0.2
+    picture = Picture(WIDTH, joined + 0.52)
+    colors = _one(tokens, query, "query")
+    for head, look in enumerate(weights):
+        x, middle = step * (head + 0.5) + 0.02, 1.4 * head + 0.68
+        picture.lane(Box((left + WIDTH) / 2, middle, WIDTH - left, 1.3), "line")
+        words = picture.row(tokens, middle + 0.42, colors, left=left, right=WIDTH)
+        for word, weight in zip(words, look, strict=True):
             if word != words[query]:
                 picture.arrow(words[query].top, word.top, "query", weight=weight)
-        _name(picture, y, f"head {head}", "query")
-        picture.arrow(part.bottom, output.top, "value")
-    _name(picture, joined, "joined", "value")
-    _name(picture, output.y, "output", "value")
-    picture.text(output.right[0] + 0.3, output.y, "W_O", color="quiet")
+        name = f"head {head}"
+        picture.text(left + 0.1, middle - 0.5, name, color="query", align="left")
+        part = picture.box(x, joined, rf"$\mathbf{{H}}_{head}$", "value", width=step)
+        picture.line((left, middle), (x, middle), "value")
+        picture.arrow((x, middle), part.top, "value", straight=True)
+    output = picture.box(words[-1].x - 0.4, joined, tokens[query], "value")
+    picture.arrow(part.right, output.left, "value", straight=True)
+    between = (part.right[0] + output.left[0]) / 2
+    picture.text(between, joined, r"$\mathbf{W}_O$", clear=True)
+    for place, name in ((left - 0.15) / 2, "joined"), (output.x, "output"):
+        picture.text(place, joined + 0.32, name, color="value")
     return picture.figure
 
 

@@ -72,11 +72,13 @@ class Picture:
     def text(self, x, y, words, *, color="ink", size=SIZE, align="center", clear=False):
         """Write ``words``, their middle or their left or right end at (x, y).
 
-        They are ``clear`` of lines below them if they have paper of their own.
+        They are ``clear`` of lines below them if they have paper of their own. What
+        stands between two "$" is a formula.
         """
         style = {"ha": align, "va": "center_baseline", "size": size, "zorder": 3}
         style["bbox"] = {"fc": LIGHT["paper"], "lw": 0, "pad": 1} if clear else None
-        self.ax.text(x, y, words, color=LIGHT[color], parse_math=False, **style)
+        style["parse_math"] = len(words) > 2 and words[0] == "$" == words[-1]
+        self.ax.text(x, y, words, color=LIGHT[color], **style)
 
     def box(self, x, y, words, color, *, width=None, height=HEIGHT, size=SIZE):
         """Write ``words`` into a rounded box around (x, y), and return its place."""
