@@ -32,8 +32,8 @@ every_figure = pytest.mark.parametrize("show", FIGURES)
 @every_figure
 def test_a_figure_starts_and_hides_its_picture(show, shown):
     page = shown(show(title="A title"), pictured=True)
-    assert page.get_by_text("A title", exact=True).is_visible()
     assert said(page)
+    assert page.get_by_text("A title", exact=True).is_visible()
     assert not page.locator("img").is_visible()
 
 

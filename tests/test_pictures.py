@@ -606,11 +606,14 @@ def test_every_head_leads_to_its_part_and_the_last_matrix_stands_on_an_arrow():
     assert to_output[1] == pytest.approx(y) == to_output[3]
 
 
-def test_only_what_stands_between_dollars_is_a_formula():
+def test_only_what_is_said_to_be_a_formula_is_one():
     picture = Picture(2.0, 1.0)
-    for words in (r"$\mathbf{W}_O$", "$5", "$"):
-        picture.text(1, 0.5, words)
-    assert [text.get_parse_math() for text in picture.ax.texts] == [True, False, False]
+    for words, math in ((r"$\mathbf{W}_O$", True), (r"$\x$", False)):
+        picture.text(1, 0.5, words, math=math)
+        picture.box(1, 0.5, words, "value", math=math)
+    assert [text.get_parse_math() for text in picture.ax.texts] == [True] * 2 + [
+        False
+    ] * 2
     picture.figure.canvas.draw()
 
 

@@ -229,13 +229,14 @@ def show_heads(weights, tokens, *, query):
                 picture.arrow(words[query].top, word.top, "query", weight=weight)
         name = f"head {head}"
         picture.text(left + 0.1, middle - 0.5, name, color="query", align="left")
-        part = picture.box(x, joined, rf"$\mathbf{{H}}_{head}$", "value", width=step)
+        part = rf"$\mathbf{{H}}_{head}$"
+        part = picture.box(x, joined, part, "value", width=step, math=True)
         picture.line((left, middle), (x, middle), "value")
         picture.arrow((x, middle), part.top, "value", straight=True)
     output = picture.box(words[-1].x - 0.4, joined, tokens[query], "value")
     picture.arrow(part.right, output.left, "value", straight=True)
     between = (part.right[0] + output.left[0]) / 2
-    picture.text(between, joined, r"$\mathbf{W}_O$", clear=True)
+    picture.text(between, joined, r"$\mathbf{W}_O$", clear=True, math=True)
     for place, name in ((left - 0.15) / 2, "joined"), (output.x, "output"):
         picture.text(place, joined + 0.32, name, color="value")
     return picture.figure

@@ -69,24 +69,28 @@ class Picture:
         self.ax = self.figure.add_axes((0, 0, 1, 1), xlim=(0, width), ylim=(height, 0))
         self.ax.axis("off")
 
-    def text(self, x, y, words, *, color="ink", size=SIZE, align="center", clear=False):
+    def text(
+        self, x, y, words, *, color="ink", size=SIZE, align="center", clear=False,
+        math=False
+    ):  # fmt: skip
         """Write ``words``, their middle or their left or right end at (x, y).
 
-        They are ``clear`` of lines below them if they have paper of their own. What
-        stands between two "$" is a formula.
+        They are ``clear`` of lines below them if they have paper of their own, and a
+        formula in TeX's signs with ``math``.
         """
         style = {"ha": align, "va": "center_baseline", "size": size, "zorder": 3}
         style["bbox"] = {"fc": LIGHT["paper"], "lw": 0, "pad": 1} if clear else None
-        style["parse_math"] = len(words) > 2 and words[0] == "$" == words[-1]
-        self.ax.text(x, y, words, color=LIGHT[color], **style)
+        self.ax.text(x, y, words, color=LIGHT[color], parse_math=math, **style)
 
-    def box(self, x, y, words, color, *, width=None, height=HEIGHT, size=SIZE):
+    def box(
+        self, x, y, words, color, *, width=None, height=HEIGHT, size=SIZE, math=False
+    ):
         """Write ``words`` into a rounded box around (x, y), and return its place."""
         pale = LIGHT[color], PALE
         place = Box(x, y, width or _inches(words, size) + 0.2, height)
         self._round(place, fc=LIGHT["paper"], lw=0, zorder=2)  # no line shows through
         self._round(place, fc=pale, ec=LIGHT[color], lw=1.4, zorder=2)
-        self.text(x, y, words, size=size)
+        self.text(x, y, words, size=size, math=math)
         return place
 
     def row(self, words, y, colors, *, left, right):
