@@ -95,6 +95,7 @@ def test_the_same_figure_twice_on_a_page_runs_twice(show, page_at, tmp_path):
         f"<!doctype html><meta charset=utf-8>{show().html}<hr>{show().html}"
     )
     page = page_at(tmp_path / "two.html")
+    page.locator(".readout").nth(1).wait_for()
     assert page.locator(".readout").count() == 2
 
 

@@ -608,9 +608,9 @@ def test_every_head_leads_to_its_part_and_the_last_matrix_stands_on_an_arrow():
 
 def test_only_what_is_said_to_be_a_formula_is_one():
     picture = Picture(2.0, 1.0)
-    for words, math in ((r"$\mathbf{W}_O$", True), (r"$\x$", False)):
-        picture.text(1, 0.5, words, math=math)
-        picture.box(1, 0.5, words, "value", math=math)
+    for words, is_formula in ((r"$\mathbf{W}_O$", True), (r"$\x$", False)):
+        picture.text(1, 0.5, words, math=is_formula)
+        picture.box(1, 0.5, words, "value", math=is_formula)
     assert [text.get_parse_math() for text in picture.ax.texts] == [True] * 2 + [
         False
     ] * 2

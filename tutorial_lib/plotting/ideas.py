@@ -227,10 +227,9 @@ def show_heads(weights, tokens, *, query):
         for word, weight in zip(words, look, strict=True):
             if word != words[query]:
                 picture.arrow(words[query].top, word.top, "query", weight=weight)
-        name = f"head {head}"
-        picture.text(left + 0.1, middle - 0.5, name, color="query", align="left")
         part = rf"$\mathbf{{H}}_{head}$"
         part = picture.box(x, joined, part, "value", width=step, math=True)
+        picture.text(left + 0.4, middle - 0.5, f"head {head}", color="query")
         picture.line((left, middle), (x, middle), "value")
         picture.arrow((x, middle), part.top, "value", straight=True)
     output = picture.box(words[-1].x - 0.4, joined, tokens[query], "value")
