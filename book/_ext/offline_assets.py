@@ -74,10 +74,12 @@ def lighten_pages(app, error):
     of all pages is used by the page of the search alone.
     """
     for page in Path(app.outdir).rglob("*.html") if error is None else ():
-        text = FONT_PRELOAD.sub("", page.read_text(encoding="utf-8"))
+        text = page.read_text("utf-8")
+        lighter = FONT_PRELOAD.sub("", text)
         if page.name != "search.html":
-            text = SEARCH.sub("", text)
-        page.write_text(text, encoding="utf-8")
+            lighter = SEARCH.sub("", lighter)
+        if lighter != text:
+            page.write_text(lighter, "utf-8")
 
 
 def keep_icons_in_use(app, error):
@@ -96,5 +98,7 @@ def keep_icons_in_use(app, error):
 
     static = Path(app.outdir) / "_static"
     for file in (*static.glob("scripts/*.js"), *static.glob("styles/*.css")):
-        text = DRAWINGS.sub(drawings, file.read_text("utf-8"))
-        file.write_text(SIGN.sub(sign, text), "utf-8")
+        text = file.read_text("utf-8")
+        lighter = SIGN.sub(sign, DRAWINGS.sub(drawings, text))
+        if lighter != text:
+            file.write_text(lighter, "utf-8")

@@ -82,7 +82,6 @@ function objects(root, data, host) {
     return { x, y, width: Math.max(...xs) - x + 1, height: Math.max(...ys) - y + 1 };
   }
 
-
   function show() {
     const { at, scene } = now;
     slider.show(at, steps[at]);
