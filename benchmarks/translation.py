@@ -10,8 +10,11 @@ machine changes little.
 "search" tries learning rates and dropouts for each model on each kind of data and
 scores them on validation sentences; its rows go to translation_search.csv. "compare"
 trains what was best with other seeds, and scores it on test sentences; its rows go to
-translation.csv. A row is written when its run is finished, and what has its row is not
-repeated, so that an interrupted benchmark goes on.
+translation.csv. "beyond" looks past the search, where it chose the largest learning
+rate of all for captions: it tries twice that rate, and scores it on the same validation
+sentences; its rows go to translation_beyond.csv. A row is written when its run is
+finished, and what has its row is not repeated, so that an interrupted benchmark goes
+on.
 
 Of Multi30k the last thousand training captions are kept out of everything, search and
 comparison, until the models of the comparison translate them once: the column
@@ -75,6 +78,15 @@ def list_search():
         Run(data, units, model, rate, dropout, seed=0)
         for data, units, model in itertools.product(DATA, UNITS, MODELS)
         for rate, dropout in itertools.product(RATES[model], DROPOUTS)
+    ]
+
+
+def list_beyond(found):
+    """Return twice the chosen learning rate for captions, where it was the largest."""
+    return [
+        dataclasses.replace(run, learning_rate=2 * run.learning_rate, seed=0)
+        for run in list_comparison(found, seeds=1)
+        if run.data == "multi30k" and run.learning_rate == max(RATES[run.model])
     ]
 
 
@@ -281,7 +293,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--folder", type=Path, help="of the data; without it: download")
     parser.add_argument("--only", choices=DATA, help="run one of the data sets")
-    parser.add_argument("--part", choices=("search", "compare"))
+    parser.add_argument("--part", choices=("search", "beyond", "compare"))
     parser.add_argument("--workers", type=int, default=1, help="runs side by side")
     parser.add_argument("--seeds", type=int, default=3, help="runs of each kind")
     parser.add_argument("--out", default=Path(__file__).with_suffix(".csv"), type=Path)
@@ -289,11 +301,17 @@ def main():
     found = options.out.with_stem(f"{options.out.stem}_search")
     if options.part in (None, "search"):
         carry_out(list_search(), score_valid, found, options)
+    if options.part == "search":
+        return
+    if not found.exists():
+        raise SystemExit(f"no settings in {found}: run --part search first")
+    with found.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    if options.part in (None, "beyond"):
+        beyond = options.out.with_stem(f"{options.out.stem}_beyond")
+        carry_out(list_beyond(rows), score_valid, beyond, options)
     if options.part in (None, "compare"):
-        if not found.exists():
-            raise SystemExit(f"no settings in {found}: run --part search first")
-        with found.open(newline="", encoding="utf-8") as file:
-            runs = list_comparison(csv.DictReader(file), options.seeds)
+        runs = list_comparison(rows, options.seeds)
         carry_out(runs, score_test, options.out, options)
 
 

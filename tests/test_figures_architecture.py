@@ -403,7 +403,8 @@ def test_the_code_scrolls_to_its_last_letter(options, shown):
     listing = page.locator("pre")
     listing.evaluate("pre => pre.scrollTo(9999, 9999)")
     window, end = listing.bounding_box(), page.evaluate(ENDS)
-    assert listing.evaluate("pre => pre.scrollLeft > 0 && pre.scrollTop > 0")
+    assert listing.evaluate("pre => pre.scrollTop > 0")
+    assert listing.evaluate("pre => pre.scrollLeft > 0") == bool(options)
     assert window["x"] < end["right"] <= window["x"] + window["width"]
     assert window["y"] < end["bottom"] <= window["y"] + window["height"]
 
@@ -418,15 +419,21 @@ def test_on_paper_the_code_is_whole(options, shown):
     assert end["bottom"] <= window["y"] + window["height"]
 
 
-def test_the_code_stands_beside_the_diagram_or_below_it_on_a_phone(shown):
-    for options, beside in (({}, True), (PHONE, False)):
-        page = shown(**options)
-        stage, panel = page.locator(".stage"), page.locator(".panel")
-        diagram, code = stage.bounding_box(), panel.bounding_box()
-        assert (diagram["x"] + diagram["width"] <= code["x"]) == beside
-        assert (diagram["y"] + diagram["height"] <= code["y"]) != beside
-        if beside:
-            assert code["height"] <= diagram["height"] + 1
+def test_what_is_told_stands_beside_the_diagram_and_the_code_below_both(shown):
+    page = shown()
+    parts = map(page.locator, (".stage", ".readout", "pre"))
+    diagram, told, code = (part.bounding_box() for part in parts)
+    assert diagram["x"] + diagram["width"] <= told["x"]
+    assert diagram["y"] + diagram["height"] <= code["y"]
+    assert told["y"] + told["height"] <= code["y"] and code["x"] < told["x"]
+
+
+def test_on_a_phone_what_is_told_stays_in_sight_while_the_diagram_scrolls(shown):
+    page = shown(**PHONE)
+    for scrolled in (0, 100, 200):
+        page.evaluate("scrolled => scrollTo(0, scrolled)", scrolled)
+        told = page.locator(".readout").bounding_box()
+        assert told["y"] > 0 and told["y"] + told["height"] <= 501
 
 
 def test_a_tap_brings_what_a_box_does_into_sight(shown):

@@ -370,6 +370,21 @@ def test_a_label_with_dollars_is_shown_as_it_is_written(name):
     assert all(text.get_parse_math() for text in texts if text not in odd)
 
 
+def test_a_path_s_settings_stand_beside_its_dots():
+    paths = {"T": ([0, 1], [0, 1]), "p": ([0, 1], [1, 0]), "k": ([0], [0])}
+    fig = show_paths(paths, settings={"T": [0.5, 1], "p": [0.7, 0.9]})
+    [ax] = fig.axes
+    said = {(text.get_text(), text.xy) for text in ax.texts}
+    assert said == {
+        ("0.5", (0, 0)),
+        ("1", (1, 1)),
+        ("0.7", (0, 1)),
+        ("0.9", (1, 0)),
+    }
+    with pytest.raises(ValueError, match="zip"):
+        show_paths(paths, settings={"T": [0.5]})
+
+
 def test_the_powers_of_a_logarithmic_scale_are_mathematics():
     fig = show_curves([1, 2], {"loss": [1e-5, 1000.0]}, yscale="log")
     fig.savefig(io.BytesIO())
@@ -613,6 +628,25 @@ def test_an_image_is_as_it_is_where_the_largest_weight_lies_and_veiled_elsewhere
     shares = (weights / 0.4).repeat_interleave(2, 0).repeat_interleave(2, 1)
     expected = 0.5 + (0.22 + 0.78 * shares[..., None]) * (colors - 0.5)
     assert torch.allclose(faded.float(), expected.expand(4, 6, 3), atol=1e-6)
+
+
+def test_without_a_veil_colors_lie_where_the_weights_do():
+    photo, ink = torch.rand(3, 4, 6), torch.rand(4, 6)
+    weights = torch.tensor([[0.0, 0.4, 0.0], [0.0, 0.0, 0.0]])
+    fig = show_looks([photo, ink], [weights, weights], veiled=False)
+    photo_shown, ink_shown = (
+        torch.as_tensor(ax.images[0].get_array()).float() for ax in fig.axes
+    )
+    read = torch.zeros(4, 6, dtype=torch.bool)
+    read[:2, 2:4] = True
+    colors = photo.permute(1, 2, 0)
+    assert torch.allclose(photo_shown[read], colors[read])
+    pale = 0.5 + 0.5 * colors[~read].mean(dim=-1, keepdim=True).expand(-1, 3)
+    assert torch.allclose(photo_shown[~read], pale)
+    red, green, blue = ink_shown.unbind(dim=-1)
+    assert torch.allclose(ink_shown[~read], (1 - ink[~read])[:, None].expand(-1, 3))
+    assert torch.allclose(blue, 1 - ink)
+    assert (red[read] < green[read]).all() and (green[read] < blue[read]).all()
 
 
 def test_what_is_to_be_found_is_framed_as_one_box():

@@ -104,7 +104,7 @@ def draw_gpt(rows):
     for bits in (2.4, 2.6, 2.8, 3.0, 3.2):
         rule = f'<path class="rule" d="M60 {down(bits)} H{WIDTH - 10}"/>'
         parts[:0] = [rule, text(54, down(bits) + 5, bits, "end")]
-    parts += [text(across(at), 264, at, "tick") for at in (60, 120, 180, 240, 300)]
+    parts += [text(across(at), 264, at, "tick") for at in marks]
     parts.append(text(across(165), 284, "seconds of processor time", "tick"))
     parts.append(text(0, 40, "bits per character"))
     return svg("gpt", 292, parts, "Bits per character while two GPTs learn", said)

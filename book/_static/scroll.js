@@ -10,10 +10,9 @@ const scrolling = [
 ];
 const readableWhenShrunk = 600; // pixels: pictures up to this width need not scroll
 
-function mark(box) {
-  const hidden = box.scrollWidth - box.clientWidth;
+function mark(box, { hidden, toTheRight }) {
   box.classList.toggle("wide", hidden > 2);
-  box.classList.toggle("more", hidden - box.scrollLeft > 2);
+  box.classList.toggle("more", toTheRight > 2);
   if (hidden > 2) {
     box.tabIndex = 0;
   } else if (!box.matches("mjx-container")) {
@@ -21,13 +20,21 @@ function mark(box) {
   }
 }
 
+function measure(box) {
+  const hidden = box.scrollWidth - box.clientWidth;
+  return { hidden, toTheRight: hidden - box.scrollLeft };
+}
+
+// All is measured before anything is marked: a page is then laid out once, not once a box.
 function markAll() {
-  for (const box of document.querySelectorAll(`.bd-article :is(${scrolling})`)) {
+  const boxes = [...document.querySelectorAll(`.bd-article :is(${scrolling})`)];
+  for (const box of boxes) {
     const picture = box.querySelector("img");
     box.classList.toggle("small", picture?.naturalWidth <= readableWhenShrunk);
-    mark(box);
-    box.onscroll = () => mark(box);
+    box.onscroll = () => mark(box, measure(box));
   }
+  const measured = boxes.map(measure);
+  boxes.forEach((box, number) => mark(box, measured[number]));
 }
 
 addEventListener("load", () => {

@@ -48,6 +48,8 @@ function architecture(root, data, host) {
   const say = addReadout(panel);
   const sentence = panel.querySelector(".readout");
   const listing = add(panel, "pre", { tabindex: 0, role: "region" });
+  // In a box that scrolls, as the page's is, what is told could not stay in sight.
+  host.parentElement.style.overflow = "visible";
 
   // ---- the diagram: frames and boxes to press, and what flows between them
   const parts = boxes.map((box, i) => {
@@ -114,6 +116,5 @@ function architecture(root, data, host) {
     const scale = beside ? clamp((room - 330) / width, 0.9, MOST) : room / width;
     placeAt(stage, [0, 0, width, height]);
     stage.style.fontSize = `${UNITS * Math.min(MOST, scale)}px`;
-    panel.style.setProperty("--high", beside ? `${stage.clientHeight}px` : "none");
   };
 }

@@ -5,6 +5,8 @@ const least = (rows) => Math.min(...rows.map((row) => Math.min(...row)));
 const most = (rows) => Math.max(...rows.map((row) => Math.max(...row)));
 
 function positions(root, data, host) {
+  // Of either kind: the first position is blue, as a query is, the second a key's orange.
+  root.classList.add("rotary");
   const { tokens, d_model } = data;
   const last = tokens - 1;
   const all = count(tokens);
@@ -186,7 +188,6 @@ function positions(root, data, host) {
     kindSelect.value = kinds.indexOf(now.kind);
     keySelect.value = now.key;
     keySelect.parentNode.hidden = !isRotary();
-    root.classList.toggle("rotary", isRotary());
     baseSlider.show(Math.log10(now.base), now.base);
     drawAxes(limit);
     parts.curves.forEach((curve, i) => set(curve, path(others[i])));

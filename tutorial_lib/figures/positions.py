@@ -11,13 +11,14 @@ import numpy as np
 from tutorial_lib.plotting.colors import LIGHT
 from tutorial_lib.plotting.scales import scale
 
-from .figure import ACCENT, MARK, Figure
+from .figure import Figure
 from .inputs import as_positive
 
 SHARED = ("colors.js",)
 KINDS = ("sinusoidal", "rotary")
 MOST_TOKENS = 256
 MOST_NUMBERS = 65_536
+FIRST, SECOND = LIGHT["query"], LIGHT["key"]  # position t and position j
 AHEAD = 3  # positions by which the key of the rotary encoding is turned at first
 
 
@@ -127,8 +128,7 @@ def _draw(data):
 
     fig = Canvas(figsize=(6.4, 4.8), layout="constrained")
     queries, keys = _queries_and_keys(data)
-    marked, chosen = _colors(data)
-    first, second = (0, marked), (data["shown"]["distance"], chosen)
+    first, second = (0, FIRST), (data["shown"]["distance"], SECOND)
     if data["shown"]["kind"] == "rotary":
         *maps, curves = fig.subplots(3, height_ratios=[3, 3, 5])
         _draw_map(fig, maps[0], queries, data, {"turned query": [first]})
@@ -138,13 +138,6 @@ def _draw(data):
         _draw_map(fig, ax, queries, data, {"encoding": [second, first]})
     _draw_curves(curves, queries @ keys.T, data)
     return fig
-
-
-def _colors(data):
-    """Return the colors of the first position and of the second."""
-    if data["shown"]["kind"] == "rotary":
-        return LIGHT["query"], LIGHT["key"]
-    return MARK, ACCENT
 
 
 def _draw_map(fig, ax, vectors, data, named):
@@ -160,15 +153,15 @@ def _draw_map(fig, ax, vectors, data, named):
 
 
 def _draw_curves(ax, products, data):
-    shown, tokens, (marked, chosen) = data["shown"], data["tokens"], _colors(data)
+    shown, tokens = data["shown"], data["tokens"]
     places, t = np.arange(tokens), shown["position"]
     others = sorted({round(part * (tokens - 1) / 4 - 1e-9) for part in range(5)})
     for other in others:
         label = f"positions {', '.join(map(str, others))}" if other == 0 else None
         ax.plot(places - other, products[other], color="0.6", lw=1, label=label)
-    ax.plot(places - t, products[t], color=marked, lw=2, label=f"position t = {t}")
+    ax.plot(places - t, products[t], color=FIRST, lw=2, label=f"position t = {t}")
     distance, j = shown["distance"], t + shown["distance"]
-    second = {"color": chosen, "label": f"position j = {j}", "clip_on": False}
+    second = {"color": SECOND, "label": f"position j = {j}", "clip_on": False}
     ax.plot(distance, products[t, j], "o", **second)
     ax.axhline(0, color="0.3", linewidth=0.8)
     score = "score" if shown["kind"] == "rotary" else "dot product"

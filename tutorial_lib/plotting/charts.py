@@ -23,6 +23,9 @@ NEAT = [1, 2, 2.5, 5, 10]  # steps between numbers, and ten times these
 LEVELS = range(-8, 9)  # scores that get a line
 ARROW = {"arrowprops": {"arrowstyle": "-|>", "color": LIGHT["query"], "lw": 2}}
 BESIDE = {"xytext": (6, 6), "textcoords": "offset points", "weight": "bold"}
+SMALL = {"textcoords": "offset points", "fontsize": 8}
+BELOW = SMALL | {"xytext": (-3, -3), "ha": "right", "va": "top"}
+ABOVE = SMALL | {"xytext": (3, 3), "ha": "left", "va": "bottom"}
 FAR = 3.5  # decades from 1, where numbers are powers of ten
 NUMBER = 0.3  # inches that a bar's number needs
 
@@ -133,19 +136,34 @@ def _as_power(value, _):
     return f"$10^{{{math.log10(value):.0f}}}$"
 
 
-def show_paths(paths, *, points=None, points_label="data", xlabel="", ylabel=""):
+def show_paths(
+    paths,
+    *,
+    settings=None,
+    points=None,
+    points_label="data",
+    xlabel="",
+    ylabel="",
+):
     """Show what two numbers do together, as one path for each of several knobs.
 
     ``paths`` maps a label to a pair (x, y) of as many values, one for each setting;
-    ``points`` is a pair (x, y) of what they are compared with, under ``points_label``.
-    Raises ValueError if there is no path.
+    ``settings`` maps some of these labels to what stands beside the dots, below the
+    path for the first and above it for the others. ``points`` is a pair (x, y) of what
+    they are compared with, under ``points_label``. Raises ValueError if there is no
+    path.
     """
     if not paths:
         raise ValueError("there is no path to show: map a label to a pair (x, y)")
+    named = list(settings or {})
     with open_panels(1, 1, size=(WIDTH, 3.1)) as (fig, [ax]):
         for (label, path), color in zip(paths.items(), cycle(CYCLE), strict=False):
             x, y = map(array, path)
             ax.plot(x, y, label=label, color=color, marker="o", ms=3)
+            if label in named:
+                side = BELOW if label == named[0] else ABOVE
+                for said, *place in zip(settings[label], x, y, strict=True):
+                    ax.annotate(str(said), place, color=color, **side)
         if points is not None:
             ax.scatter(*map(array, points), s=40, color=GREY, label=points_label)
         name_axes([ax], 1, xlabel=xlabel, ylabel=ylabel)

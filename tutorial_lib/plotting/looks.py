@@ -13,16 +13,19 @@ from tutorial_lib.plotting.panels import WIDTH, array, open_panels
 from tutorial_lib.plotting.pictures import Box, Picture
 
 FADED, VEIL = 0.78, 0.5  # how much of a patch is veiled, if its weight is 0; in gray
+TINT = np.array([0.49, 0.72, 1.0])  # of white paper where most is read
+PALE = 0.5  # how much white is in a photograph where nothing was read, if not veiled
 
 
-def show_looks(images, weights, *, titles=None, found=None, columns=None):
+def show_looks(images, weights, *, titles=None, found=None, columns=None, veiled=True):
     """Show images, each under a gray veil except where its weights lie.
 
     An image is ink, (height, width), or colored, (3, height, width), in 0…1. Its
     ``weights`` (row, column) are one for each patch, and the largest leaves its patch
     as it is; None shows the image alone. ``found`` are tables (row, column) or None,
-    True in patches that get a frame. Raises ValueError unless there is one for each
-    image.
+    True in patches that get a frame. Not ``veiled``, colors lie where the weights do:
+    those of a photograph, gray and pale elsewhere, or a blue behind ink. Raises
+    ValueError unless there is one for each image.
     """
     found = [None] * len(images) if found is None else found
     titles = [""] * len(images) if titles is None else titles
@@ -39,7 +42,7 @@ def show_looks(images, weights, *, titles=None, found=None, columns=None):
     options = {"size": size, "layout": "compressed"}
     with open_panels(len(images), columns, **options) as (fig, axes):
         for ax, *shown in zip(axes, images, weights, found, titles, strict=True):
-            _draw_look(ax, *map(array_or_none, shown[:3]))
+            _draw_look(ax, *map(array_or_none, shown[:3]), fade if veiled else tint)
             ax.set_title(shown[3], fontsize=9)
     return fig
 
@@ -51,21 +54,45 @@ def array_or_none(values):
 
 def fade(image, weights):
     """Return the colors (height, width, 3) of an image under weights (row, column)."""
-    colors = image.transpose(1, 2, 0) if image.ndim == 3 else 1 - image[..., None]
-    colors = np.broadcast_to(colors, (*colors.shape[:2], 3))
+    colors = _colors(image)
     if weights is None:
         return colors
+    return VEIL + (1 - FADED + FADED * _shares(image, weights)) * (colors - VEIL)
+
+
+def tint(image, weights):
+    """Return the colors (height, width, 3) of an image that has them where it is read.
+
+    A photograph keeps its own there, and is gray and pale elsewhere; the paper of an
+    image in ink turns blue.
+    """
+    colors = _colors(image)
+    if weights is None:
+        return colors
+    if image.ndim == 3:
+        plain, read = PALE + (1 - PALE) * colors.mean(axis=-1, keepdims=True), colors
+    else:
+        plain, read = colors, colors * TINT
+    return plain + _shares(image, weights) * (read - plain)
+
+
+def _colors(image):
+    colors = image.transpose(1, 2, 0) if image.ndim == 3 else 1 - image[..., None]
+    return np.broadcast_to(colors, (*colors.shape[:2], 3))
+
+
+def _shares(image, weights):
+    """Return for each pixel (height, width, 1) the weight as a share of the largest."""
     patch = [
-        full // cut for full, cut in zip(colors.shape, weights.shape, strict=False)
+        full // cut for full, cut in zip(image.shape[-2:], weights.shape, strict=True)
     ]
-    shares = np.kron(weights / max(weights.max(), 1e-6), np.ones(patch))[..., None]
-    return VEIL + (1 - FADED + FADED * shares) * (colors - VEIL)
+    return np.kron(weights / max(weights.max(), 1e-6), np.ones(patch))[..., None]
 
 
-def _draw_look(ax, image, weights, found):
+def _draw_look(ax, image, weights, found, colored):
     from matplotlib.patches import Rectangle
 
-    ax.imshow(fade(image, weights), interpolation="nearest")
+    ax.imshow(colored(image, weights), interpolation="nearest")
     ax.set(xticks=[], yticks=[])
     ax.spines[:].set(visible=True, lw=0.6)
     if found is not None:
