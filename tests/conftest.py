@@ -119,7 +119,7 @@ def reload_at(browser, kept_pages):
     """Return what ``page_at`` does, for files, but load them into pages already open.
 
     A loaded file begins anew. What a test before it may have set in the page itself is
-    set back: the mouse, the size and the color scheme.
+    set back: the mouse, the size, the color scheme and the medium.
     """
     opened = {}
 
@@ -134,7 +134,8 @@ def reload_at(browser, kept_pages):
         opened[key] = problems
         page.mouse.move(0, 0)
         page.set_viewport_size(options.get("viewport", VIEWPORT))
-        page.emulate_media(color_scheme=options.get("color_scheme", "light"))
+        scheme = options.get("color_scheme", "light")
+        page.emulate_media(color_scheme=scheme, media="screen")
         page.goto(pathlib.Path(place).resolve().as_uri())
         return page
 
@@ -172,6 +173,8 @@ def _watch(page, host, problems):
 STARTED = (
     "[...document.querySelectorAll('[data-figure]')].every((host) => host.shadowRoot)"
 )
+# It draws in the frame in which its size is first told.
+DRAWN = "new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(go)))"
 
 
 @pytest.fixture
@@ -191,6 +194,7 @@ def shown(reload_at, tmp_path):
         page = reload_at(tmp_path / "figure.html", **options)
         if not pictured:
             page.wait_for_function(STARTED)
+            page.evaluate(DRAWN)
         return page
 
     return open_figure

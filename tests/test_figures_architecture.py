@@ -254,10 +254,9 @@ def test_code_without_a_source_is_refused_with_advice(value):
 
 
 @pytest.fixture
-def shown(page_at, tmp_path):
+def shown(shown):
     """Return a function that opens the figure's page."""
-    figure().save(tmp_path / "figure.html")
-    return lambda **options: page_at(tmp_path / "figure.html", **options)
+    return functools.partial(shown, figure())
 
 
 def button(page, name):
