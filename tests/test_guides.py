@@ -87,6 +87,17 @@ def test_a_chapter_needs_chapters_before_it(chapter):
     assert all(int(number) < chapter.number for number in needs)
 
 
+def test_the_sections_that_the_plan_names_are_there():
+    headings = {
+        heading
+        for notebook in (ROOT / "notebooks").glob("*.ipynb")
+        for heading in re.findall(r'"## (.+?)(?:\\n)?"', notebook.read_text("utf-8"))
+    }
+    text = re.sub(r"\s+", " ", page("teaching_plan").replace("**", ""))
+    named = re.findall(r"\*([A-Z][^*]* [^*]*)\*", text)
+    assert len(named) > 20 and {*named} - headings == set()
+
+
 @pytest.mark.parametrize("name", ["instructors", "students", "how_to_use"])
 def test_the_commands_of_a_page_exist(name):
     parser = __main__._parser()

@@ -45,7 +45,7 @@ def _(probe):
 def _(probe):
     M = probe(0, 4)
     message = (
-        "A shift by 0 must leave every position as it is: M must be the identity, 1 "
+        "A shift by 0 must leave every place as it is: M must be the identity, 1 "
         "on the diagonal and 0 elsewhere."
     )
     probe.require(probe.close(M, torch.eye(4)), "leftover", message)
@@ -156,7 +156,7 @@ word = Exercise(
     returns="batch token d_model",
     fallback="tutorial_lib.exercises.chapter_09.solutions:read_word_by_word",
     hints=[
-        "What does `encoding(word)` take the position of a single word to be? Its "
+        "What does `encoding(word)` take the place of a single word to be? Its "
         "second argument is `start`.",
         "Go through `enumerate(x.split(1, dim=1))`, which gives (t, word). Keep the "
         "encoded words in a list; joined by `torch.cat(…, dim=1)` they are the keys "
@@ -264,7 +264,7 @@ slow = Exercise(
     name="stretched",
     returns="pair",
     hints=[
-        "How far does a hand turn in `tokens` positions? A whole turn is 2π radians.",
+        "How far does a hand turn in `tokens` places? A whole turn is 2π radians.",
         "A hand is slow if speed · tokens is less than 2π. `torch.where(condition, a, "
         "b)` takes a where the condition is true, and b elsewhere.",
         "A slow hand turns `factor` times more slowly: its speed is divided.",

@@ -87,7 +87,7 @@ mending = Exercise(
     hints=[
         "Call the hurried decoder in evaluation mode with a whole sentence, and change "
         "its last word. Which logits move?",
-        "Then feed it word by word. At which position does each word think it stands? "
+        "Then feed it word by word. At which place does each word think it stands? "
         "`before` tells how many words there were.",
         "`self.position` takes the place of the first new word as `start=`: 0, or the "
         "number of tokens in `before`.",
