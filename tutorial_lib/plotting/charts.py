@@ -166,6 +166,7 @@ def show_paths(
                     ax.annotate(str(said), place, color=color, **side)
         if points is not None:
             ax.scatter(*map(array, points), s=40, color=GREY, label=points_label)
+        ax.margins(y=0.1)  # for what stands beside the outermost dots
         name_axes([ax], 1, xlabel=xlabel, ylabel=ylabel)
         add_legend(fig, *ax.get_legend_handles_labels())
     return fig
