@@ -300,9 +300,13 @@ def test_multi_head():
     with record_attention(layer) as maps:
         read = layer(keys, keys, values)[0, :, :8]
     rows = torch.tensor([2.406, 2.440, 2.473, 2.504, 2.535, 2.568, 2.602, 2.633])
-    assert_within(within("multi-head attention"), read, rows[:, None].expand(8, 8))
+    assert_within(
+        within("multi-head attention, outputs"), read, rows[:, None].expand(8, 8)
+    )
     weights = torch.full((8, 8), 0.1187) + (0.1691 - 0.1187) * tokens
-    assert_within(within("the maps of its heads"), maps[""][0], weights.expand(8, 8, 8))
+    assert_within(
+        within("multi-head attention, weights"), maps[""][0], weights.expand(8, 8, 8)
+    )
 
 
 # --- Additive attention: Keras, and allenai/allennlp -------------------------------
@@ -320,9 +324,9 @@ def test_additive():
     layer = additive([[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]], [1.0, 1.0])
     published = [[[0.636, 0.363], [0.363, 0.636]]]  # cut, and not rounded
     weights = layer(*SWAPPED, torch.eye(2)[None])
-    assert_within(within("additive attention"), weights, published)
+    assert_within(within("additive attention, outputs and weights"), weights, published)
     read, published = layer(*SWAPPED, ONE_TO_FOUR), [[[1.727, 2.727], [2.272, 3.272]]]
-    assert_within(within("additive attention"), read, published)
+    assert_within(within("additive attention, outputs and weights"), read, published)
 
 
 def test_additive_scores():
@@ -345,7 +349,7 @@ def test_additive_scores():
         ]
     )
     weights = layer(queries, keys, torch.eye(4).expand(2, 4, 4))[:, 0]
-    assert_within(within("additive scores"), weights, scores.softmax(-1))
+    assert_within(within("additive attention, weights"), weights, scores.softmax(-1))
 
 
 # --- What is no number but a property ------------------------------------------------

@@ -20,19 +20,24 @@ CONTENDERS = {"tutorial_lib": "this book's GPT", "nanoGPT": "nanoGPT"}
 
 
 class Chart(SphinxDirective):
-    """Draw one of the charts: ``{chart} translation``."""
+    """Draw one of the charts, ``{chart} translation``; the content is its caption."""
 
     required_arguments = 1
+    has_content = True
 
     def run(self):
-        """Return the chart, or an error that names those there are."""
+        """Return the chart as a figure, or an error that names those there are."""
         [name] = self.arguments
         if name not in CHARTS:
             raise self.error(f"there is no chart {name}: choose of {', '.join(CHARTS)}")
         draw, table = CHARTS[name]
         path = Path(self.env.srcdir, "benchmarks", table)
         self.env.note_dependency(str(path))
-        return [nodes.raw("", draw(read(path)), format="html")]
+        said, messages = self.state.inline_text(" ".join(self.content), self.lineno)
+        figure = nodes.figure("", nodes.raw("", draw(read(path)), format="html"))
+        figure += nodes.caption("", "", *said)
+        figure["ids"].append(f"figure-{name}")
+        return [figure, *messages]
 
 
 def read(path):
@@ -88,7 +93,8 @@ def span(low, middle, high, y, color):
 def draw_gpt(rows):
     """Draw how the bits per character fall in 300 seconds, and their range."""
     parts, said = [legend(CONTENDERS.values())], []
-    for (name, label), color in zip(CONTENDERS.items(), COLORS, strict=True):
+    names = zip(CONTENDERS.items(), COLORS, (-3, 3), strict=True)
+    for (name, label), color, aside in names:
         marks = {}
         for row in rows:
             if row["contender"] == name:
@@ -97,8 +103,11 @@ def draw_gpt(rows):
         line = " ".join(f"{x},{down(middle)}" for x, middle in points)
         parts.append(f'<polyline points="{line}" stroke="{color}" class="line"/>')
         for at, bits in marks.items():
-            ends = f"M{across(at)} {down(max(bits))} V{down(min(bits))}"
-            parts.append(f'<path d="{ends}" stroke="{color}" stroke-width="4"/>')
+            x, y, low = round(across(at) + aside, 1), down(max(bits)), down(min(bits))
+            ends = f"M{x} {y} V{low}" + "".join(
+                f"M{x - 5:.1f} {end} h10" for end in (y, low)
+            )
+            parts.append(f'<path d="{ends}" stroke="{color}" stroke-width="1.5"/>')
         said += [f"{label} after {at} s: {statistics.median(marks[at]):.2f}"
             for at in marks]  # fmt: skip
     for bits in (2.4, 2.6, 2.8, 3.0, 3.2):
