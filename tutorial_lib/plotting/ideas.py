@@ -128,7 +128,7 @@ def show_scaled_dot_product(queries, keys, values, *, query=0):
         _matrix(picture, corner, name, matrix, color, side=side, is_above=True)
     picture.arrow(scored.right, weighed.left, "ink", straight=True)
     middle = (scored.right[0] + weighed.left[0]) / 2
-    picture.text(middle, scored.y - 0.17, "÷ √d_k")
+    picture.text(middle, scored.y - 0.17, r"÷ $\sqrt{d_k}$", math=True)
     picture.text(middle, scored.y + 0.19, "softmax")
     return picture.figure
 
