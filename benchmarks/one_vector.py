@@ -1,6 +1,7 @@
 """What one vector costs: learning curves of two translators over their training.
 
     python benchmarks/one_vector.py [--only "one vector"] [--pairs 6000] [--seed 1]
+                                    [--rate 0.01]
 
 Both are those of chapters 5 and 6, with the same encoder, the same batches and the same
 number of steps: one writes from the encoder's summary alone, the other looks back at
@@ -22,11 +23,11 @@ from tutorial_lib.metrics import exact_match
 from tutorial_lib.seq2seq import AttentionDecoder, Decoder, Encoder, Seq2Seq
 from tutorial_lib.training import fit, token_losses, warmup_cosine
 
-SIZE, RATE = 64, 0.005  # pairs in a batch, and the learning rate of the chapters
+SIZE = 64  # pairs in a batch
 SHORT, LONG = 658, 2632  # steps: 7 and 28 passes over 6,000 pairs
 RUNS = [(6000, SHORT), *((pairs, LONG) for pairs in (6000, 24000, 1500, 12000, 3000))]
 NAMES = "one vector", "attention", "one vector, dropout"
-KEY = "model", "pairs", "steps", "seed"
+KEY = "model", "pairs", "steps", "rate", "seed"
 
 
 def build(name, data):
@@ -39,12 +40,12 @@ def build(name, data):
     return Seq2Seq(encoder, Decoder(**sizes))
 
 
-def train(name, data, pairs, steps, seed):
+def train(name, data, pairs, steps, rate, seed):
     torch.manual_seed(seed)
     model = build(name, data)
     vocabularies = data.source_vocabulary, data.target_vocabulary
     batches = Batches(data.train[:pairs], *vocabularies, size=SIZE, seed=seed)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=RATE)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=rate)
     plan = {"schedule": warmup_cosine(50, steps), "steps": steps, "seed": seed}
     history = fit(
         model, batches, token_losses, optimizer=optimizer, progress=False, **plan
@@ -65,6 +66,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--only", choices=NAMES)
     parser.add_argument("--pairs", type=int, help="only runs with so many")
+    parser.add_argument("--rate", type=float, default=0.005, help="the chapters' own")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", default=Path(__file__).with_suffix(".csv"), type=Path)
     options = parser.parse_args()
@@ -74,11 +76,12 @@ def main():
     runs = [run for run in RUNS if options.pairs in (None, run[0])]
     for pairs, steps in runs:
         for name in names:
-            key = dict(zip(KEY, (name, pairs, steps, options.seed), strict=True))
-            if tuple(map(str, key.values())) in read_done(options.out, KEY):
+            run = name, pairs, steps, options.rate, options.seed
+            key = dict(zip(KEY, run, strict=True))
+            if tuple(map(str, run)) in read_done(options.out, KEY):
                 continue
             clock = Clock()
-            model, loss = train(name, data, pairs, steps, options.seed)
+            model, loss = train(name, data, *run[1:])
             seconds = {"seconds": round(clock.seconds()), "loss": f"{loss:.4f}"}
             for part, judged in ("seen", data.train[:1000]), ("unseen", data.test):
                 one, two = judge(model, data, judged)
