@@ -178,7 +178,7 @@ stretching = Exercise(
 
 @stretching.spec
 def stretch_positions(table, side):
-    """Blend the four nearest positions along each axis, number by number."""
+    """Blend the four nearest places along each axis, number by number."""
     before = round((len(table) - 1) ** 0.5)
     blend = torch.zeros(side, before)
     for i in range(side):
