@@ -33,6 +33,7 @@ RUNS = {
     "nothing, 24 epochs": {"epochs": 24},
     "nothing, dropout, 24 epochs": {"dropout": 0.1, "epochs": 24},
     "nothing, but recurrent": {"recurrent": True},
+    "nothing, but recurrent, 24 epochs": {"recurrent": True, "epochs": 24},
 }
 KEY = "without", "seed"
 
