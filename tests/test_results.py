@@ -89,7 +89,7 @@ def test_attention_is_worth_what_the_page_says_on_captions_and_not_on_four_words
         for units in CHARTS.UNITS
     ]
     words, pieces, *fresh = (f"{points:.0f}" for points in worth)
-    assert f"worth {min(worth):.0f} to {max(worth):.0f} points of BLEU**;" in TEXT
+    assert f"worth {min(worth):.0f} to {max(worth):.0f} points of BLEU** to" in TEXT
     assert f"worth {words} points of BLEU in words and {pieces} in pieces," in TEXT
     assert "on a thousand other captions, {} and {}.".format(*fresh) in TEXT
     one, attention = (("multi30k", "words", model) for model in CHARTS.MODELS[:2])
@@ -107,7 +107,23 @@ def test_the_transformer_is_level_on_captions_and_ahead_on_tatoeba_in_words():
     attention, transformer = (("multi30k", "words", m) for m in CHARTS.MODELS[1:])
     assert overlap(attention, transformer)
     attention, transformer = (("tatoeba", "words", m) for m in CHARTS.MODELS[1:])
-    assert min(column(transformer)) > max(column(attention))
+    one = "tatoeba", "words", "one vector"
+    assert min(column(transformer)) > max(column(attention) + column(one))
+    ahead = [median(transformer) - median(kind) for kind in (one, attention)]
+    said = "is {:.1f} points ahead of one vector and {:.1f} ahead of attention,"
+    assert said.format(*ahead) in TEXT
+    assert f"only the Transformer surely gains, {ahead[0]:.0f} points" in TEXT
+    one, _, transformer = (column(("tatoeba", "pieces", m)) for m in CHARTS.MODELS)
+    assert max(one) > max(transformer)
+
+
+def test_the_page_says_how_many_pairs_were_learned_from():
+    pairs = {row["data"]: int(row["training_pairs"]) for row in read("translation.csv")}
+    assert f"**Tatoeba** is {pairs['tatoeba']:,} everyday" in TEXT
+    assert f"of which {pairs['tatoeba']:,} were learned from" in TEXT
+    assert round(pairs["multi30k"], -3) == 28_000 and "about 28,000 captions" in TEXT
+    assert round(pairs["multi30k"] / pairs["tatoeba"]) == 8
+    assert "are longer and eight times as many." in TEXT
 
 
 def test_pieces_know_every_word_and_cost_what_the_page_says():
