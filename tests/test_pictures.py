@@ -219,7 +219,7 @@ def test_the_matrices_of_a_product_have_their_shapes_and_numbers():
     shapes = {"(3, 3)": 1, "(4, 2)": 1, "(3, 4)": 3, "(3, 2)": 1}
     assert {text: len(found[text]) for text in shapes} == shapes
     assert {"queries", "keysᵀ", "scores", "weights", "values", "outputs"} <= set(found)
-    assert {"÷ √d_k", "softmax"} <= set(found)
+    assert {r"÷ $\sqrt{d_k}$", "softmax"} <= set(found)
     queries = cells(fig, "query")[:9]
     assert queries == pytest.approx([0.35, 0, 0, 0, 1, 0, 0, 0, 0.35])
     weights = cells(fig, "query")[9:]
