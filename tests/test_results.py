@@ -135,10 +135,8 @@ def test_pieces_know_every_word_and_cost_what_the_page_says():
         for units in CHARTS.UNITS
     )
     lost = [round(a - b) for a, b in zip(words, pieces, strict=True)]
-    assert (min(lost), max(lost)) == (
-        3,
-        5,
-    ) and "pieces cost three to five points" in TEXT
+    assert (min(lost), max(lost)) == (3, 5)
+    assert "pieces cost three to five points" in TEXT
 
 
 def test_the_captions_that_were_kept_out_put_the_models_into_the_same_order():
