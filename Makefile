@@ -48,7 +48,7 @@ _build/book.frame: always
 	@$(call fingerprint,_config.yml _toc.yml book/_ext book/_static) | { $(record); }
 
 _build/book.pages: always
-	@$(call fingerprint,book notebooks tutorial_lib) | { $(record); }
+	@$(call fingerprint,book notebooks tutorial_lib tutorial_figures) | { $(record); }
 
 _build/test.inputs: always
 	@{ $(call fingerprint,.); echo "$$REQUIRE_BROWSER $$CHROMIUM $$FIREFOX"; \
@@ -114,7 +114,7 @@ pinned = $(call install,$(1),-r $(2))
 endif
 
 # Where that takes long, matplotlib says so: here, and not in a chapter that is tested.
-FONTS = import os; from tutorial_lib.tools.notebooks import ENVIRONMENT; \
+FONTS = import os; from tools.notebooks import ENVIRONMENT; \
 	os.environ.update(ENVIRONMENT); import matplotlib.font_manager
 
 $(FULL)/installed: _build/venv.wanted
@@ -188,8 +188,8 @@ _build/slides/%.html: $(BOOK)/installed _build/slides/%.inputs
 # --- Notebooks and tests ----------------------------------------------------------
 
 notebooks: $(FULL)/installed
-	@$(FULL)/bin/python -m tutorial_lib sync
-	@$(FULL)/bin/python -m tutorial_lib execute -- "$(CH)"
+	@$(FULL)/bin/python -m tools sync
+	@$(FULL)/bin/python -m tools execute -- "$(CH)"
 
 test: $(FULL)/installed _build/test.inputs
 	@if test -z "$(FORCE)" && cmp -s _build/test.inputs _build/test.passed; then \
@@ -197,14 +197,15 @@ test: $(FULL)/installed _build/test.inputs
 	tail -n 1 _build/test.log; \
 	else $(MAKE) --no-print-directory lint book everything; fi
 
+CODE = tutorial_lib tutorial_exercises tutorial_figures tools tests benchmarks \
+	notebooks book/_ext book/_print
+
 lint: $(FULL)/installed
 	@echo "Checking style"
-	@$(FULL)/bin/ruff check --quiet tutorial_lib tests benchmarks notebooks \
-	book/_ext book/_print
-	@$(FULL)/bin/ruff format --quiet --check \
-	tutorial_lib tests benchmarks notebooks book/_ext book/_print
+	@$(FULL)/bin/ruff check --quiet $(CODE)
+	@$(FULL)/bin/ruff format --quiet --check $(CODE)
 	@$(FULL)/bin/oxlint --deny-warnings --quiet \
-	-c tutorial_lib/figures/.oxlintrc.json tutorial_lib/figures book/_static book/_print
+	-c tutorial_figures/.oxlintrc.json tutorial_figures book/_static book/_print
 
 # A worker a core, each with whole files. A chapter that has passed is not run again until
 # its cells, or what they import, change; FORCE=1 runs all. The exit status of a pipe is

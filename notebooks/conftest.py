@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from solving import solved_cells
 
-from tutorial_lib.tools.classroom.sheets import Sheet
-from tutorial_lib.tools.dependencies import fingerprint
-from tutorial_lib.tools.files import write_whole
-from tutorial_lib.tools.notebooks import CELL_TIMEOUT, ENVIRONMENT
+from tools.classroom.sheets import Sheet
+from tools.dependencies import fingerprint
+from tools.files import write_whole
+from tools.notebooks import CELL_TIMEOUT, ENVIRONMENT
 
 ROOT = Path(__file__).parents[1]
 os.environ.update(ENVIRONMENT)

@@ -5,9 +5,9 @@ import json
 from example_chapter.notebook import notebook as example_notebook
 from exercise_chapters import chapters
 
-from tutorial_lib.tools.classroom.exports import without_solutions
-from tutorial_lib.tools.classroom.sheets import Sheet, sheets
-from tutorial_lib.tools.notebooks import as_text, source_of
+from tools.classroom.exports import without_solutions
+from tools.classroom.sheets import Sheet, sheets
+from tools.notebooks import as_text, source_of
 
 EXAMPLE = next(chapter for chapter in chapters() if chapter.number == 99)
 NAME = "99_example.ipynb"

@@ -18,7 +18,7 @@ import urllib.parse
 import hypothesis
 import pytest
 
-from tutorial_lib.tools.notebooks import ENVIRONMENT
+from tools.notebooks import ENVIRONMENT
 
 os.environ.update(ENVIRONMENT)  # also for the kernels that tests start
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "book" / "_print"))

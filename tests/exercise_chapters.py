@@ -18,10 +18,10 @@ from example_chapter.notebook import notebook as example_notebook
 from nbclient import NotebookClient
 from nbformat import v4
 
-from tutorial_lib import exercises
+import tutorial_exercises as exercises
+from tutorial_exercises.check import CHECKED
+from tutorial_exercises.exercise import EXERCISES, find
 from tutorial_lib.definitions import source_in
-from tutorial_lib.exercises.check import CHECKED
-from tutorial_lib.exercises.exercise import EXERCISES, find
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "tests" / "example_chapter"
@@ -50,7 +50,7 @@ class Chapter:
 
     def __init__(self, number):
         self.number = number
-        name = f"tutorial_lib.exercises.chapter_{number:02d}.solutions"
+        name = f"tutorial_exercises.chapter_{number:02d}.solutions"
         self.solutions = importlib.import_module(name)
         self.text = Path(self.solutions.__file__).read_text(encoding="utf-8")
         found = {e.name: source_in(self.text, e.name) for e in self.exercises}
@@ -137,5 +137,5 @@ def text_of(cell):
 
 def chapters():
     """Return the example chapter and every chapter of the book that has exercises."""
-    found = sorted((ROOT / "tutorial_lib" / "exercises").glob("chapter_??"))
+    found = sorted((ROOT / "tutorial_exercises").glob("chapter_??"))
     return [Chapter(99), *(Chapter(int(folder.name[-2:])) for folder in found)]

@@ -8,7 +8,7 @@ import functools
 import torch
 from architecture_code import CODE
 
-from tutorial_lib.figures import (
+from tutorial_figures import (
     show_architecture,
     show_attention,
     show_generation,

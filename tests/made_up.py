@@ -2,11 +2,11 @@
 
 import contextlib
 
-from tutorial_lib.exercises import Exercise, check
-from tutorial_lib.exercises.check import CHECKED
-from tutorial_lib.exercises.exercise import EXERCISES
-from tutorial_lib.exercises.help import ASKED
-from tutorial_lib.exercises.mistakes import Known
+from tutorial_exercises import Exercise, check
+from tutorial_exercises.check import CHECKED
+from tutorial_exercises.exercise import EXERCISES
+from tutorial_exercises.help import ASKED
+from tutorial_exercises.mistakes import Known
 
 
 @contextlib.contextmanager

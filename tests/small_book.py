@@ -11,7 +11,7 @@ from pathlib import Path
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from tutorial_lib.tools.repository import write_address
+from tools.repository import write_address
 
 ROOT = Path(__file__).parents[1]
 FORK = "https://github.com/you/fork"

@@ -15,7 +15,7 @@ from figures_in_browser import (
     texts,
 )
 
-from tutorial_lib.figures import show_attention
+from tutorial_figures import show_attention
 from tutorial_lib.plotting.colors import DARK_SCALES, LIGHT_SCALES
 from tutorial_lib.plotting.scales import scale
 

@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 import pytest
 from conftest import opened
 
-from tutorial_lib.tools.repository import read_address
+from tools.repository import read_address
 
 ROOT = Path(__file__).parents[1]
 HTML = ROOT / "_build" / "html"
@@ -145,7 +145,7 @@ def test_every_local_link_leads_somewhere(page_file):
 
 def test_the_library_leads_to_the_code_of_every_name():
     links = links_of(HTML / "book" / "library.html").targets
-    code = "../library/attention.html"
+    code = "../library/tutorial_lib/attention.html"
     assert f"{code}#MultiHeadAttention" in links and f"{code}#_split" not in links
     page = (HTML / "library" / "attention.html").read_text(encoding="utf-8")
     [shown] = re.findall(r'<div id="masked_softmax">(.*?)</pre>', page, re.DOTALL)

@@ -9,7 +9,7 @@ import pytest
 from colab.__main__ import costs, line
 from colab.host import ADDRESS, Host, changes, publish
 
-from tutorial_lib.tools.notebooks import read_notebook, write_notebook
+from tools.notebooks import read_notebook, write_notebook
 
 pytest.importorskip("nbval")
 SETUP = 'import sys\nassert "google.colab" in sys.modules\n"pip says much"'

@@ -11,8 +11,8 @@ import pytest
 from exercise_chapters import define
 from made_up import exercise, judge
 
-from tutorial_lib.exercises import check
-from tutorial_lib.figures import show_softmax
+from tutorial_exercises import check
+from tutorial_figures import show_softmax
 
 FRAME = """<!doctype html><html lang="en" {theme}><meta charset="utf-8">
 <title>Output</title><style>

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tutorial_lib.__main__ import main
-from tutorial_lib.tools.classroom.submission import read_cells
-from tutorial_lib.tools.notebooks import write_notebook
+from tools.__main__ import main
+from tools.classroom.submission import read_cells
+from tools.notebooks import write_notebook
 
 BOOK = Path(__file__).parents[1]
 CHAPTER = Path("notebooks/01_sums.ipynb")

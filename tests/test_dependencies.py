@@ -2,27 +2,29 @@
 
 import pytest
 
-from tutorial_lib.tools.dependencies import fingerprint, library_files
-from tutorial_lib.tools.notebooks import read_notebook, write_notebook
+from tools.dependencies import fingerprint, library_files
+from tools.notebooks import read_notebook, write_notebook
 
 FILES = {
-    "__init__.py": "",
-    "masks.py": "import torch\n",
-    "attention.py": "from tutorial_lib.masks import causal_mask\n",
-    "apart.py": "",
-    "late.py": "def f():\n    import tutorial_lib.apart\n",
-    "figures/__init__.py": "from .map import show_map\nfrom .plot import show_plot\n",
-    "figures/map.py": 'from . import base\nFILES = ("map.js", "map.css")\n',
-    "figures/map.js": "",
-    "figures/map.css": "",
-    "figures/plot.py": 'FILES = ("plot.js",)\n',
-    "figures/plot.js": "",
-    "figures/base.py": "",
-    "exercises/__init__.py": "from .check import check\n",
-    "exercises/check.py": "",
-    "exercises/chapter_01/checks.py": 'fallback = "tutorial_lib.late:f"\n',
-    "exercises/chapter_01/mistakes.diff": "",
-    "exercises/chapter_02/checks.py": "import tutorial_lib.attention\n",
+    "tutorial_lib/__init__.py": "",
+    "tutorial_lib/masks.py": "import torch\n",
+    "tutorial_lib/attention.py": "from tutorial_lib.masks import causal_mask\n",
+    "tutorial_lib/apart.py": "",
+    "tutorial_lib/late.py": "def f():\n    import tutorial_lib.apart\n",
+    "tutorial_figures/__init__.py": (
+        "from .map import show_map\nfrom .plot import show_plot\n"
+    ),
+    "tutorial_figures/map.py": 'from . import base\nFILES = ("map.js", "map.css")\n',
+    "tutorial_figures/map.js": "",
+    "tutorial_figures/map.css": "",
+    "tutorial_figures/plot.py": 'FILES = ("plot.js",)\n',
+    "tutorial_figures/plot.js": "",
+    "tutorial_figures/base.py": "",
+    "tutorial_exercises/__init__.py": "from .check import check\n",
+    "tutorial_exercises/check.py": "",
+    "tutorial_exercises/chapter_01/checks.py": 'fallback = "tutorial_lib.late:f"\n',
+    "tutorial_exercises/chapter_01/mistakes.diff": "",
+    "tutorial_exercises/chapter_02/checks.py": "import tutorial_lib.attention\n",
 }
 
 
@@ -30,7 +32,7 @@ FILES = {
 def book(tmp_path):
     """Make a small library; return a function that tells what a chapter needs of it."""
     for name, text in FILES.items():
-        path = tmp_path / "tutorial_lib" / name
+        path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     (tmp_path / "notebooks").mkdir()
@@ -39,8 +41,8 @@ def book(tmp_path):
     def needs(*sources):
         path = write(tmp_path, *sources)
         files = library_files(tmp_path, path)
-        names = {f.relative_to(tmp_path / "tutorial_lib").as_posix() for f in files}
-        return names - {"__init__.py"}
+        names = {f.relative_to(tmp_path).as_posix() for f in files}
+        return names - {"tutorial_lib/__init__.py"}
 
     needs.root = tmp_path
     return needs
@@ -57,13 +59,16 @@ def write(root, *sources, prose="# One"):
     return path
 
 
-OWN = {"exercises/chapter_01/checks.py", "exercises/chapter_01/mistakes.diff"}
-OWN |= {"late.py", "apart.py"}  # what these checks lead to
+OWN = {
+    "tutorial_exercises/chapter_01/checks.py",
+    "tutorial_exercises/chapter_01/mistakes.diff",
+}
+OWN |= {"tutorial_lib/late.py", "tutorial_lib/apart.py"}  # what these checks lead to
 
 
 def test_what_an_import_imports_counts_as_well(book):
     found = book("from tutorial_lib.attention import MultiHeadAttention")
-    assert found == {"attention.py", "masks.py"} | OWN
+    assert found == {"tutorial_lib/attention.py", "tutorial_lib/masks.py"} | OWN
 
 
 def test_an_import_inside_a_function_or_behind_a_magic_counts(book):
@@ -71,17 +76,19 @@ def test_an_import_inside_a_function_or_behind_a_magic_counts(book):
 
 
 def test_a_name_handed_on_by_a_package_leads_to_its_module_alone(book):
-    found = book("from tutorial_lib.figures import show_map")
+    found = book("from tutorial_figures import show_map")
     figures = {"__init__.py", "map.py", "map.js", "map.css", "base.py"}
-    assert found == {f"figures/{name}" for name in figures} | OWN
-    whole = {"figures/plot.py", "figures/plot.js"}
-    assert book("import tutorial_lib.figures") == found | whole
-    assert book("from tutorial_lib.figures import *") == found | whole
+    assert found == {f"tutorial_figures/{name}" for name in figures} | OWN
+    whole = {"tutorial_figures/plot.py", "tutorial_figures/plot.js"}
+    assert book("import tutorial_figures") == found | whole
+    assert book("from tutorial_figures import *") == found | whole
 
 
 def test_the_exercises_of_another_chapter_do_not_count(book):
-    found = book("from tutorial_lib.exercises import check")
-    assert found == {"exercises/__init__.py", "exercises/check.py"} | OWN
+    found = book("from tutorial_exercises import check")
+    assert (
+        found == {"tutorial_exercises/__init__.py", "tutorial_exercises/check.py"} | OWN
+    )
 
 
 def test_a_notebook_without_the_library_depends_on_none_of_it(book):
@@ -92,7 +99,7 @@ def test_a_fingerprint_changes_with_code_library_and_pins_and_not_with_prose(boo
     root, cells = book.root, ["import tutorial_lib.attention", "1"]
     before = fingerprint(root, write(root, *cells))
     assert fingerprint(root, write(root, *cells, prose="# Another")) == before
-    (root / "tutorial_lib" / "figures" / "plot.js").write_text("other")
+    (root / "tutorial_figures" / "plot.js").write_text("other")
     assert fingerprint(root, root / "notebooks" / "01_one.ipynb") == before
     found = {before, fingerprint(root, write(root, *cells, "2"))}
     path = write(root, *cells)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tutorial_lib.tools.execute import execute, normalize
-from tutorial_lib.tools.notebooks import read_notebook, write_notebook
+from tools.execute import execute, normalize
+from tools.notebooks import read_notebook, write_notebook
 
 pytest.importorskip("nbclient")
 BOOK = Path(__file__).parents[1]

@@ -8,10 +8,10 @@ import pytest
 from exercise_chapters import define
 from made_up import called_with, exercise, judge
 
+from tutorial_exercises import check, help, hint, progress, solution, use
+from tutorial_exercises.check import CHECKED
+from tutorial_exercises.help import _value_source
 from tutorial_lib.attention import masked_softmax
-from tutorial_lib.exercises import check, help, hint, progress, solution, use
-from tutorial_lib.exercises.check import CHECKED
-from tutorial_lib.exercises.help import _value_source
 
 NASTY = "<img src=x onerror=alert(1)>"
 
@@ -179,7 +179,7 @@ def test_the_solution_of_a_class_is_its_source():
 
 
 def test_a_copy_without_solutions_says_so(monkeypatch):
-    solutions = "tutorial_lib.exercises.chapter_99.solutions"
+    solutions = "tutorial_exercises.chapter_99.solutions"
     monkeypatch.setitem(sys.modules, solutions, None)
     assert "not part of this copy" in str(solution("example_softmax"))
 

@@ -4,7 +4,7 @@ import pytest
 from exercise_chapters import define
 from made_up import exercise, judge
 
-from tutorial_lib.exercises import check, hint, progress, solution
+from tutorial_exercises import check, hint, progress, solution
 
 PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Cards</title>
 <style>:root {{ color-scheme: {scheme}; background: Canvas }}</style>

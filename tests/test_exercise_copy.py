@@ -9,15 +9,15 @@ import sys
 import pytest
 from exercise_chapters import chapters
 
-from tutorial_lib.tools.classroom.exports import export
+from tools.classroom.exports import export
 
 CHAPTERS = [chapter for chapter in chapters() if chapter.notebook_path()]
 TRIVIAL = 45  # characters: shorter lines are those of many answers
 
 SESSION = """\
 import json, torch
-from tutorial_lib.exercises import check, solution, use
-from tutorial_lib.exercises.exercise import find
+from tutorial_exercises import check, solution, use
+from tutorial_exercises.exercise import find
 
 def view_alone(x, heads):
     return x.reshape(len(x), heads, x.shape[1], -1)
@@ -101,7 +101,7 @@ def test_no_line_of_a_solution_stands_in_what_students_get(chapter, copy):
         if isinstance(part, (ast.Assign, ast.Return, ast.AugAssign))
     }
     secret = {line for line in lines if len(line) >= TRIVIAL} - given(chapter)
-    exercises = [*(copy / "tutorial_lib" / "exercises").rglob("*.*")]
+    exercises = [*(copy / "tutorial_exercises").rglob("*.*")]
     assert len(exercises) > 30 and {path.suffix for path in exercises} == {".py"}
     for path in exercises:
         found = set(map(without_comment, path.read_text("utf-8").splitlines()))

@@ -7,8 +7,8 @@ import pytest
 import torch
 from made_up import judge
 
-from tutorial_lib.exercises import check, counting
-from tutorial_lib.exercises.counting import Count, polynomial
+from tutorial_exercises import check, counting
+from tutorial_exercises.counting import Count, polynomial
 
 COUNT = Count(("n", "d"), about={"d": "the biases"})
 

@@ -8,17 +8,17 @@ import pytest
 from classroom import NAME, make_book
 from exercise_chapters import chapters
 
-from tutorial_lib.__main__ import main
-from tutorial_lib.exercises import solution
-from tutorial_lib.tools.classroom.exports import export
-from tutorial_lib.tools.classroom.sheets import Sheet, sheets
-from tutorial_lib.tools.classroom.statements import statements
-from tutorial_lib.tools.notebooks import (
+from tools.__main__ import main
+from tools.classroom.exports import export
+from tools.classroom.sheets import Sheet, sheets
+from tools.classroom.statements import statements
+from tools.notebooks import (
     read_notebook,
     source_of,
     tags_of,
     write_notebook,
 )
+from tutorial_exercises import solution
 
 ROOT = Path(__file__).parents[1]
 CHAPTERS = [chapter for chapter in chapters() if chapter.notebook_path()]
@@ -128,8 +128,8 @@ def test_an_otter_master_marks_each_question_in_otter_s_order(book):
 def test_otter_gets_the_library_without_its_solutions(book):
     exported(book, "otter")
     packed = {path.relative_to(book / "out") for path in (book / "out").rglob("*.*")}
-    assert Path("tutorial_lib/exercises/check.py") in packed
-    assert Path("tutorial_lib/figures/base.js") in packed
+    assert Path("tutorial_exercises/check.py") in packed
+    assert Path("tutorial_figures/base.js") in packed
     assert {path.suffix for path in packed} <= {".css", ".ipynb", ".js", ".py"}
     assert [path for path in packed if path.name == "solutions.py"] == []
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tutorial_lib.tools.classroom.process import GUARD
+from tools.classroom.process import GUARD
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")

@@ -52,7 +52,7 @@ STOPS = {
 @pytest.fixture(scope="module")
 def shown():
     """Run the cells once, in one kernel; return what each shows, as text."""
-    limit = "from tutorial_lib.exercises import run\nrun.SECONDS = 0.5"
+    limit = "from tutorial_exercises import run\nrun.SECONDS = 0.5"
     sources = [f"{IMPORTS}\n{limit}", *CELLS.values()]
     cells = [v4.new_code_cell(source) for source in sources]
     for name, cell in zip(CELLS, cells[1:], strict=True):

@@ -12,10 +12,10 @@ import torch
 from exercise_chapters import define
 from made_up import called_with, exercise, judge
 
-from tutorial_lib import exercises
-from tutorial_lib.exercises import Exercise, check
-from tutorial_lib.exercises.exercise import EXERCISES
-from tutorial_lib.exercises.mistakes import Known, edited, read
+import tutorial_exercises as exercises
+from tutorial_exercises import Exercise, check
+from tutorial_exercises.exercise import EXERCISES
+from tutorial_exercises.mistakes import Known, edited, read
 
 
 def test_steps_stop_at_the_first_that_fails():

@@ -11,11 +11,11 @@ import torch
 from made_up import called_with, exercise
 from platformdirs import macos, unix, windows
 
-from tutorial_lib.exercises import check, marks, progress
-from tutorial_lib.exercises.check import CHECKED
-from tutorial_lib.exercises.marks import keep, kept
-from tutorial_lib.tools.classroom import process
-from tutorial_lib.tools.notebooks import ENVIRONMENT
+from tools.classroom import process
+from tools.notebooks import ENVIRONMENT
+from tutorial_exercises import check, marks, progress
+from tutorial_exercises.check import CHECKED
+from tutorial_exercises.marks import keep, kept
 
 ROOT = Path(__file__).parents[1]
 
@@ -313,7 +313,7 @@ def test_notebooks_that_are_run_or_graded_keep_nothing():
 
 
 SESSION = """\
-from tutorial_lib.exercises import check, progress
+from tutorial_exercises import check, progress
 print(progress())
 check(15, "1.4")
 check(..., "1.1")

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from tutorial_lib.exercises.exercise import find
-from tutorial_lib.exercises.mistakes import edited, known, read
+from tutorial_exercises.exercise import find
+from tutorial_exercises.mistakes import edited, known, read
 
 FILE = """\
 # double
@@ -82,13 +82,13 @@ def test_a_mistake_is_made_once_and_can_be_quoted():
 
 PASSING = """\
 import sys
-from tutorial_lib.exercises import check, mistakes
+from tutorial_exercises import check, mistakes
 read = []
 mistakes.read = lambda text: read.append(text) or {}
 def split_heads(x, heads):
     return x.unflatten(-1, (heads, -1)).transpose(1, 2)
 assert check(split_heads).passed
-assert not read and "tutorial_lib.exercises.chapter_08.solutions" not in sys.modules
+assert not read and "tutorial_exercises.chapter_08.solutions" not in sys.modules
 check(lambda x, heads: x, "split_heads")
 assert len(read) == 1
 """

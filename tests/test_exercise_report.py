@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from classroom import cell_of, handed_in, make_book
 
-from tutorial_lib.exercises.exercise import find
-from tutorial_lib.tools.classroom import grader, process
-from tutorial_lib.tools.classroom.grader import Grading
-from tutorial_lib.tools.classroom.process import Outcome, grade
-from tutorial_lib.tools.classroom.sheets import sheets
-from tutorial_lib.tools.classroom.submission import Cell, Unusable, read_cells
-from tutorial_lib.tools.classroom.tampering import judges
-from tutorial_lib.tools.notebooks import source_of
+from tools.classroom import grader, process
+from tools.classroom.grader import Grading
+from tools.classroom.process import Outcome, grade
+from tools.classroom.sheets import sheets
+from tools.classroom.submission import Cell, Unusable, read_cells
+from tools.classroom.tampering import judges
+from tools.notebooks import source_of
+from tutorial_exercises.exercise import find
 
 ROOT = Path(__file__).parents[1]
 WRONG = "def example_softmax(scores, mask=None):\n    return scores.softmax(-2)"
@@ -74,7 +74,7 @@ def test_outputs_and_a_check_of_the_student_s_own_are_not_believed(marks):
 
 
 def test_a_check_that_was_made_to_accept_anything_accepts_nothing(marks, monkeypatch):
-    from tutorial_lib.exercises.cards import Result
+    from tutorial_exercises.cards import Result
 
     monkeypatch.setattr(Result, "passed", True)
     assert {remark for _, remark in marks().values()} == {
@@ -97,12 +97,12 @@ def test_a_change_of_what_judges_answers_is_found(monkeypatch):
     before, exercise = judges(), find("99.2")
     monkeypatch.setattr(grader, "check", lambda *_: "passed")
     monkeypatch.setattr(exercise, "steps", exercise.steps[1:])
-    check = "tutorial_lib.tools.classroom.grader.check"
+    check = "tools.classroom.grader.check"
     assert changed(before) >= {check, "example_softmax, step 1"}
 
 
 def test_an_answer_that_removes_the_steps_is_judged_by_all_of_them(marks, book):
-    clear = "from tutorial_lib.exercises.exercise import find\n"
+    clear = "from tutorial_exercises.exercise import find\n"
     clear += WRONG.replace("    return", "    find('99.2').steps.clear()\n    return")
     steps = [*find("99.2").steps]
     try:
@@ -115,7 +115,7 @@ def test_an_answer_that_removes_the_steps_is_judged_by_all_of_them(marks, book):
     ("place", "name"), [("second", "example_softmax"), ("fourth", "ExampleScores")]
 )
 def test_the_book_s_own_answer_is_nobody_s(marks, place, name):
-    theirs = f"from tutorial_lib.exercises.exercise import EXERCISES\n{name} = "
+    theirs = f"from tutorial_exercises.exercise import EXERCISES\n{name} = "
     found = marks(**{place: f"{theirs}EXERCISES[{name!r}].oracle"})
     reason = ("failed", "its code stands in no cell of the notebook")
     assert [mark for mark in found.values() if mark[0] != "passed"] == [reason]
@@ -140,7 +140,7 @@ LOOKS = {
 def test_a_cell_that_looks_at_frames_that_are_not_its_own_is_told_of():
     program = f"""
         import json
-        from tutorial_lib.tools.classroom.tampering import watch
+        from tools.classroom.tampering import watch
         told = []
         watch(told.append)
         for source in {[*LOOKS]!r}:
@@ -450,7 +450,7 @@ def forge():
     frame.f_locals["say"](number="1.4", status="passed", remark="")
     return []
 my_lead = forge()"""
-REPLACE = """import tutorial_lib.tools.classroom.grader as grader
+REPLACE = """import tools.classroom.grader as grader
 def top_k_weights(scores, k):
     grader.check = lambda answer, name: None
     return scores"""
@@ -462,7 +462,7 @@ def test_who_speaks_for_the_grader_or_replaces_the_check_is_found_out(tmp_path):
     path = tmp_path / "eve.ipynb"
     path.write_text(json.dumps(sheet.notebook))
     outcome = grade(ROOT, read_cells(path), seconds=120, gigabytes=3)
-    changed = "tutorial_lib.tools.classroom.grader.check was changed"
+    changed = "tools.classroom.grader.check was changed"
     assert outcome.marks == {
         "1.1": ("open", ""),
         "1.2": ("failed", f"the check was tampered with: {changed}"),

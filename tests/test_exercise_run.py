@@ -9,8 +9,8 @@ import time
 import pytest
 from made_up import judge
 
-from tutorial_lib.exercises import run
-from tutorial_lib.exercises.run import Printed, TimeUp, time_limit
+from tutorial_exercises import run
+from tutorial_exercises.run import Printed, TimeUp, time_limit
 
 LIMIT = 0.2
 

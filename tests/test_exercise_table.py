@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tutorial_lib.__main__ import main
-from tutorial_lib.tools.classroom import report
-from tutorial_lib.tools.classroom.process import Outcome
+from tools.__main__ import main
+from tools.classroom import report
+from tools.classroom.process import Outcome
 
 ROOT = Path(__file__).parents[1]
 LIMITS = {"seconds": 90, "gigabytes": 1}

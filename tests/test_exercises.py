@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from exercise_chapters import chapters, define, tags, text_of
 
-from tutorial_lib.exercises import check
-from tutorial_lib.exercises.mistakes import known, read
+from tutorial_exercises import check
+from tutorial_exercises.mistakes import known, read
 
 CHAPTERS = chapters()
 

@@ -8,19 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from tutorial_lib.__main__ import main
-from tutorial_lib.plotting import show_heatmaps
-from tutorial_lib.plotting.figure import draw
-from tutorial_lib.tools.figure_files import catalogue
-from tutorial_lib.tools.figure_files.drawing import ToleratedClaims
-from tutorial_lib.tools.figure_files.pages import as_html
-from tutorial_lib.tools.figure_files.preparing import (
+from tools.__main__ import main
+from tools.figure_files import catalogue
+from tools.figure_files.drawing import ToleratedClaims
+from tools.figure_files.pages import as_html
+from tools.figure_files.preparing import (
     Drawing,
     drawing_for,
     prepare,
     settings_for,
 )
-from tutorial_lib.tools.notebooks import source_of, write_notebook
+from tools.notebooks import source_of, write_notebook
+from tutorial_lib.plotting import show_heatmaps
+from tutorial_lib.plotting.figure import draw
 
 pytest.importorskip("papermill")
 BOOK = Path(__file__).parents[1]
@@ -271,7 +271,7 @@ def test_only_a_claim_of_the_chapter_itself_is_tolerated():
         "def strict(): assert sum([4]) == 2\n"
     )
     noted, names = [], {}
-    module = sys.modules["tutorial_lib.tools.figure_files.drawing"]
+    module = sys.modules["tools.figure_files.drawing"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "note", noted.append)
         tree = ToleratedClaims().visit(ast.parse(source))

@@ -14,7 +14,7 @@ import pytest
 import torch
 from architecture_code import CODE
 
-from tutorial_lib.figures import (
+from tutorial_figures import (
     show_architecture,
     show_attention,
     show_generation,
@@ -28,10 +28,10 @@ from tutorial_lib.figures import (
     show_softmax,
     show_windows,
 )
-from tutorial_lib.figures.figure import HERE, shipped
-from tutorial_lib.figures.inputs import DEFLATE_ABOVE, pack
-from tutorial_lib.figures.learning import learn
-from tutorial_lib.figures.positions import turn
+from tutorial_figures.figure import HERE, shipped
+from tutorial_figures.inputs import DEFLATE_ABOVE, pack
+from tutorial_figures.learning import learn
+from tutorial_figures.positions import turn
 from tutorial_lib.plotting.colors import DARK, DARK_SCALES, LIGHT, LIGHT_SCALES
 
 # Readable sources without comments: a chapter carries one or two such figures, and

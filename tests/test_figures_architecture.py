@@ -9,10 +9,10 @@ import pytest
 import torch
 from architecture_code import CODE
 
+from tutorial_figures import show_architecture
+from tutorial_figures.architecture import ABOUT, PARTS, cut_at_comments
+from tutorial_figures.diagram import HEIGHT, MASKS, WIDTH, transformer
 from tutorial_lib.definitions import source_of
-from tutorial_lib.figures import show_architecture
-from tutorial_lib.figures.architecture import ABOUT, PARTS, cut_at_comments
-from tutorial_lib.figures.diagram import HEIGHT, MASKS, WIDTH, transformer
 from tutorial_lib.masks import causal_mask, length_mask
 from tutorial_lib.transformer import Decoder, Encoder, Transformer
 

@@ -13,7 +13,7 @@ from figures_in_browser import (
     without_isolates,
 )
 
-from tutorial_lib.figures import (
+from tutorial_figures import (
     show_architecture,
     show_attention,
     show_generation,

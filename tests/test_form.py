@@ -17,9 +17,8 @@ from types import SimpleNamespace
 import pytest
 from test_notebooks import FIGURE_CALL, lines_of_code
 
-from tutorial_lib.definitions import as_python
-from tutorial_lib.tools.execute import CELL_METADATA, JUPYTER_METADATA
-from tutorial_lib.tools.notebooks import (
+from tools.execute import CELL_METADATA, JUPYTER_METADATA
+from tools.notebooks import (
     chapters,
     code_cells,
     read_notebook,
@@ -27,6 +26,7 @@ from tutorial_lib.tools.notebooks import (
     source_of,
     tags_of,
 )
+from tutorial_lib.definitions import as_python
 
 pytest.importorskip("sphinx")
 pytest.importorskip("pybtex")

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from exercise_chapters import chapters
 
-from tutorial_lib import __main__
-from tutorial_lib.exercises import check
-from tutorial_lib.exercises.cards import STYLE
+from tools import __main__
+from tutorial_exercises import check
+from tutorial_exercises.cards import STYLE
 
 ROOT = Path(__file__).parents[1]
 BOOK = ROOT / "book"
@@ -19,7 +19,7 @@ NUMBERS = [chapter.number for chapter in CHAPTERS]
 SHOWN = {"card_open": ..., "card_not_right": 9}
 ROW = re.compile(r"\| (\d+) · .* \| (\d+) min \| (\d+) min \| ([^|]+) \|", re.MULTILINE)
 MAKE = re.compile(r"^\$ make (\w+)", re.MULTILINE)
-COMMAND = re.compile(r"^\$ python -m tutorial_lib (.*)$", re.MULTILINE)
+COMMAND = re.compile(r"^\$ python -m tools (.*)$", re.MULTILINE)
 
 
 def page(name):

@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 from figures_in_browser import induction, press, said
 
-from tutorial_lib.figures.figure import shipped
-from tutorial_lib.figures.induction import SIZES, stored_run
+from tutorial_figures.figure import shipped
+from tutorial_figures.induction import SIZES, stored_run
 
 EXACT = {"atol": 1e-5, "rtol": 0}
 # Each returns what the figure's own code computes.

@@ -16,9 +16,9 @@ from figures_in_browser import (
     touch_drag,
 )
 
+from tutorial_figures import show_kernel_regression
 from tutorial_lib import kernels
 from tutorial_lib.attention import nadaraya_watson
-from tutorial_lib.figures import show_kernel_regression
 
 
 def library_says(query, width, kernel="gaussian", x=X, y=Y):

@@ -16,9 +16,9 @@ from figures_in_browser import (
     touch_drag,
 )
 
-from tutorial_lib.figures import show_learning
-from tutorial_lib.figures.figure import shipped
-from tutorial_lib.figures.learning import learn
+from tutorial_figures import show_learning
+from tutorial_figures.figure import shipped
+from tutorial_figures.learning import learn
 
 RUN = """
 let state = lookUp(data.labels.map(() => 0), data.values);

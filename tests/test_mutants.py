@@ -12,8 +12,8 @@ import pytest
 from exercise_chapters import chapters, define
 from mutants import mutants
 
-from tutorial_lib.exercises import check, run
-from tutorial_lib.exercises.mistakes import read
+from tutorial_exercises import check, run
+from tutorial_exercises.mistakes import read
 
 SEED, MOST = 1, 20
 EQUIVALENT = read(

@@ -7,21 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from tutorial_lib.definitions import as_python
-from tutorial_lib.plotting.figure import DARK_PNG
-from tutorial_lib.tools import notebooks
-from tutorial_lib.tools.execute import (
+from tools import notebooks
+from tools.execute import (
     CELL_METADATA,
     JUPYTER_METADATA,
     NOTEBOOK_METADATA,
 )
-from tutorial_lib.tools.notebooks import (
+from tools.notebooks import (
     chapters,
     read_notebook,
     short_name,
     source_of,
     tags_of,
 )
+from tutorial_lib.definitions import as_python
+from tutorial_lib.plotting.figure import DARK_PNG
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = chapters(ROOT)

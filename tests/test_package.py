@@ -5,7 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-LIBRARY = Path(__file__).parents[1] / "tutorial_lib"
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("tutorial_lib", "tutorial_exercises", "tutorial_figures", "tools")
 HEAVY = ["IPython", "PIL", "accelerate", "ipywidgets", "matplotlib", "nbclient"]
 HEAVY += ["nbformat", "pandas", "papermill", "pooch", "requests", "sacrebleu"]
 HEAVY += ["scipy", "sklearn", "torchvision"]
@@ -28,8 +29,8 @@ print(json.dumps(loaded))
 
 def modules():
     """List every module but the command line, which runs, and those that draw."""
-    for path in sorted(LIBRARY.rglob("*.py")):
-        parts = path.relative_to(LIBRARY.parent).with_suffix("").parts
+    for path in sorted(path for one in PACKAGES for path in (ROOT / one).rglob("*.py")):
+        parts = path.relative_to(ROOT).with_suffix("").parts
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
         if parts[-1] != "__main__" and name not in DRAWING:
             yield name
@@ -42,6 +43,6 @@ def test_no_module_loads_anything_heavy_when_it_is_imported():
         capture_output=True,
         text=True,
         check=True,
-        cwd=LIBRARY.parent,
+        cwd=ROOT,
     )
     assert json.loads(ran.stdout) == {}

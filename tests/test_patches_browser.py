@@ -15,7 +15,7 @@ from figures_in_browser import (
     touch_drag,
 )
 
-from tutorial_lib.figures import show_patch_attention
+from tutorial_figures import show_patch_attention
 from tutorial_lib.plotting.scales import scale
 
 TOKENS = ["class token", *((row, column) for row in range(3) for column in range(4))]

@@ -20,7 +20,7 @@ from positions_by_formula import (
     sentence_of,
 )
 
-from tutorial_lib.figures import show_positions
+from tutorial_figures import show_positions
 from tutorial_lib.plotting.scales import scale
 
 

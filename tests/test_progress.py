@@ -8,7 +8,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from tutorial_lib.tools.notebooks import read_notebook, run
+from tools.notebooks import read_notebook, run
 
 LOOP = """
 import time

@@ -26,6 +26,9 @@ TOP_LEVEL = {
     "pyproject.toml",
     "requirements.txt",
     "tests",
+    "tools",
+    "tutorial_exercises",
+    "tutorial_figures",
     "tutorial_lib",
 }
 MODULES = sorted((ROOT / "tutorial_lib").rglob("*.py"))
@@ -42,10 +45,6 @@ def tracked_files():
     if listing.returncode:
         pytest.skip("not a git checkout")
     return listing.stdout.splitlines()
-
-
-def name_of(path):
-    return str(path.relative_to(ROOT / "tutorial_lib"))
 
 
 def test_nothing_but_the_decided_folders_stands_at_the_top():
@@ -70,7 +69,7 @@ def test_the_readme_counts_rightly():
     assert "over 100 questions" in readme and 100 < questions < 120
     exercises = sum(text.count("### Exercise ") for text in notebooks)
     assert f"{exercises} exercises" in readme
-    lists = (ROOT / "tutorial_lib" / "exercises").glob("chapter_*/mistakes.diff")
+    lists = (ROOT / "tutorial_exercises").glob("chapter_*/mistakes.diff")
     mistakes = [re.findall(r"^[\w-]+:", path.read_text(), re.M) for path in lists]
     assert 800 <= sum(map(len, mistakes)) < 900
     page = (ROOT / "book" / "elsewhere.md").read_text()
@@ -117,19 +116,16 @@ def test_every_work_that_is_cited_is_in_the_bibliography():
 def test_the_library_page_shows_what_is_read_and_names_every_other_file():
     page = (ROOT / "book" / "library.md").read_text(encoding="utf-8")
     shown = {f"{name}.py" for name in re.findall(r"\{library\} (\S+)", page)}
-    kept = {name_of(path) for path in MODULES} - {"__main__.py", "__init__.py"}
-    named = "figures/", "plotting/", "tools/"
-    apart = "exercises/", "data/__init__.py", *named
-    guides = {f"{name}/__init__.py" for name in ("figures", "plotting")}
+    kept = {str(path.relative_to(ROOT)) for path in MODULES}
+    apart = ("tutorial_lib/__init__", "tutorial_lib/data/__", "tutorial_lib/plotting/")
+    guides = {"tutorial_figures/__init__.py", "tutorial_lib/plotting/__init__.py"}
     assert shown - guides == {name for name in kept if not name.startswith(apart)}
     assert guides <= shown
-    for folder in named:
-        section = rf"^### {folder[:-1]}$(.*?)^##"
+    named = {"figures": "tutorial_figures", "plotting": "tutorial_lib/plotting"}
+    for title, folder in (named | {"tools": "tools"}).items():
+        section = rf"^### {title}$(.*?)^##"
         [rows] = re.findall(section, page + "\n##", re.MULTILINE | re.DOTALL)
-        for path in (ROOT / "tutorial_lib" / folder).iterdir():
-            if path.suffix == ".py" or path.is_dir():
+        for path in (ROOT / folder).iterdir():
+            if path.name[0] != "_" and (path.suffix == ".py" or path.is_dir()):
                 name = f"{path.name}{'/' if path.is_dir() else ''}"
-                given = (
-                    name in ("__init__.py", "__pycache__/") or f"| `{name}` |" in rows
-                )
-                assert given, name
+                assert f"| `{name}` |" in rows, name

@@ -3,7 +3,7 @@
 import torch
 from figures_in_browser import SCORES, as_shown, press, said, sampling
 
-from tutorial_lib.figures import show_sampling
+from tutorial_figures import show_sampling
 from tutorial_lib.sampling import min_p, temper, top_k, top_p
 
 

@@ -13,7 +13,7 @@ from figures_in_browser import (
     touch_drag,
 )
 
-from tutorial_lib.figures import show_softmax
+from tutorial_figures import show_softmax
 
 
 def weights_shown(page):

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tutorial_lib.__main__ import main
-from tutorial_lib.tools.notebooks import read_notebook, write_notebook
-from tutorial_lib.tools.repository import read_address, write_address
-from tutorial_lib.tools.sync import (
+from tools.__main__ import main
+from tools.notebooks import read_notebook, write_notebook
+from tools.repository import read_address, write_address
+from tools.sync import (
     colab_cell,
     library_definitions,
     mirror,
@@ -190,7 +190,7 @@ def test_the_colab_cell_becomes_the_first_code_cell(root):
 def test_without_an_address_the_colab_cell_explains_itself(monkeypatch, capsys):
     monkeypatch.setitem(__import__("sys").modules, "google.colab", object())
     exec("".join(colab_cell("")["source"]), {})
-    assert "python -m tutorial_lib repository" in capsys.readouterr().out
+    assert "python -m tools repository" in capsys.readouterr().out
 
 
 def test_outside_colab_the_colab_cell_says_nothing(capsys):
@@ -281,7 +281,7 @@ def test_sync_check_fails_on_drift_and_says_what_to_do(root, monkeypatch, capsys
     add(root, cell("twice", "def twice(x):\n    return x + x"))
     monkeypatch.chdir(root)
     assert main(["sync", "--check"]) == 1
-    assert "run python -m tutorial_lib sync" in capsys.readouterr().err
+    assert "run python -m tools sync" in capsys.readouterr().err
 
 
 def test_outside_the_book_a_command_says_where_to_go(tmp_path, monkeypatch, capsys):

@@ -9,8 +9,8 @@ import threading
 
 import pytest
 
-from tutorial_lib.tools.files import write_whole
-from tutorial_lib.tools.notebooks import (
+from tools.files import write_whole
+from tools.notebooks import (
     STOPPED,
     chapters,
     code_cells,

@@ -12,20 +12,20 @@ from pathlib import Path
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
-PACKAGE = "tutorial_lib"
+PACKAGES = ("tutorial_lib", "tutorial_figures")
 
 
 class Library(SphinxDirective):
-    """List the public names of one file: ``{library} data/text``."""
+    """List the public names of one file: ``{library} tutorial_lib/data/text``."""
 
     required_arguments = 1
 
     def run(self):
         """Return the list, or an error that names the missing file."""
         [name] = self.arguments
-        path = Path(self.env.srcdir, PACKAGE, f"{name}.py")
-        if not path.exists():
-            raise self.error(f"there is no {PACKAGE}/{name}.py to list")
+        path = Path(self.env.srcdir, f"{name}.py")
+        if not (path.exists() and name.startswith(PACKAGES)):
+            raise self.error(f"there is no {name}.py to list")
         self.env.note_dependency(str(path))
         root = "../" * self.env.docname.count("/") + "library"
         pages = self.env.metadata[self.env.docname].setdefault("library", set())
@@ -42,7 +42,7 @@ class Library(SphinxDirective):
 
 def found(path):
     """Yield (file, node) of what a file defines, or a package hands on from others."""
-    root = next(parent for parent in path.parents if parent.name == PACKAGE)
+    root = next(parent for parent in path.parents if parent.name in PACKAGES).parent
     tree = ast.parse(path.read_text(encoding="utf-8"))
     if path.name != "__init__.py":
         file = path.relative_to(root).with_suffix("").as_posix()
@@ -51,7 +51,7 @@ def found(path):
     for line in tree.body:
         if isinstance(line, ast.ImportFrom):
             folder = path.parent if line.level else root
-            module = folder / line.module.removeprefix(f"{PACKAGE}.").replace(".", "/")
+            module = folder / line.module.replace(".", "/")
             file = module.relative_to(root).as_posix()
             source = module.with_suffix(".py").read_text(encoding="utf-8")
             names = {alias.name for alias in line.names}
@@ -98,8 +98,8 @@ def make_pages(app):
         for name in data.get("library", ())
     }
     for name, page in sorted(listed.items()):
-        source = Path(app.srcdir, PACKAGE, f"{name}.py").read_text(encoding="utf-8")
-        title = f"{PACKAGE}/{name}.py"
+        source = Path(app.srcdir, f"{name}.py").read_text(encoding="utf-8")
+        title = f"{name}.py"
         back = app.builder.get_relative_uri(f"library/{name}", page)
         name_of_page = title.replace("/", "/<wbr>")  # so that a phone can break it
         body = f"<h1>{name_of_page}</h1>"

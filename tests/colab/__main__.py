@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from colab.host import ROOT, Host, changes, publish
-from tutorial_lib.tools.notebooks import chapters
+from tools.notebooks import chapters
 
 SETUP = "colab-setup"
 LIMIT = 60  # seconds from the first cell to the first figure

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tutorial_lib.tools.notebooks import ENVIRONMENT
+from tools.notebooks import ENVIRONMENT
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -110,8 +110,11 @@ def publish(root, folder):
         if (root / name).is_file():  # else it was deleted, and that is not committed
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(root / name, folder / name)
-    command = [sys.executable, "-m", "tutorial_lib", "repository", ADDRESS]
-    subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    command = [sys.executable, "-m", "tools", "repository", ADDRESS]
+    tools = os.environ | {"PYTHONPATH": f"{Path(__file__).parents[2]}"}
+    subprocess.run(
+        command, cwd=folder, check=True, stdout=subprocess.DEVNULL, env=tools
+    )
     commit = ["commit", "--quiet", "-m", "The book as it stands in the working tree"]
     for words in (["init", "--quiet"], ["add", "--all"], commit):
         subprocess.run([*GIT, *words], cwd=folder, check=True)

@@ -11,8 +11,8 @@ IMPORTS = f"""\
 import torch
 from torch import nn
 
-from tutorial_lib import exercises
-from tutorial_lib.exercises import check, progress, solution, use
+import tutorial_exercises as exercises
+from tutorial_exercises import check, progress, solution, use
 
 exercises.__path__.append({str(FOLDER)!r})"""
 

@@ -8,7 +8,7 @@ import math
 import torch
 from torch import nn
 
-from tutorial_lib.exercises import Exercise
+from tutorial_exercises import Exercise
 
 spread = Exercise(
     "99.1",

@@ -1,0 +1,169 @@
+"""Notebooks: which chapters there are, what their cells hold, and how one is run.
+
+A notebook is plain dictionaries and lists, as its file is. Whoever runs one gets it
+back with its outputs, whatever happened; the file stays as it is.
+
+This module does not know what the notebooks are about, nor who runs them and what for.
+"""
+
+import asyncio
+import json
+import os
+import platform
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+from tools.files import read_text, write_whole
+
+ROOT = str(Path(__file__).parents[1])  # from where a kernel, too, finds the tools
+CELL_TIMEOUT = 300  # seconds
+STOPPED = "stopped by Ctrl-C"
+# What the book's kernels run with. A progress bar would be stored as it last was, and
+# so would the marks of whoever runs.
+ENVIRONMENT = {"TQDM_DISABLE": "1", "TUTORIAL_PROGRESS": "off"}
+# Only the same arithmetic gives results again to the last printed digit.
+ENVIRONMENT |= {"OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
+if platform.machine() in ("AMD64", "x86_64"):
+    ENVIRONMENT |= {
+        "ATEN_CPU_CAPABILITY": "avx2",
+        "MKL_CBWR": "COMPATIBLE",
+        "ONEDNN_MAX_CPU_ISA": "AVX2",
+    }
+# Where matplotlib keeps its settings and what fonts there are: else environments share
+# that, and one warns in each chapter of fonts that have gone with another.
+if os.access(sys.prefix, os.W_OK):
+    ENVIRONMENT["MPLCONFIGDIR"] = f"{Path(sys.prefix, 'var', 'cache', 'matplotlib')}"
+
+
+def chapters(root, wanted=()):
+    """Return the paths of the chapters under ``root``: all, or those ``wanted``.
+
+    A chapter is wanted by its number, "6" or "06", or by the start of its name; "" asks
+    for nothing. The order is the book's, with the excursions behind the chapters.
+    Raises ValueError for one that does not exist.
+    """
+    paths = sorted(Path(root).glob("notebooks/*.ipynb"))
+    chosen = set()
+    for text in filter(None, wanted):
+        start = f"{text.zfill(2)}_" if text.isdigit() else text
+        found = {path for path in paths if path.name.startswith(start)}
+        if not found:
+            known = ", ".join(map(short_name, paths))
+            raise ValueError(f"there is no chapter {text}: the book has {known}")
+        chosen |= found
+    return sorted(chosen) or paths
+
+
+def short_name(path):
+    """Return a chapter's number, "06"; an excursion has none, but a name, "x_cost"."""
+    number = path.name.partition("_")[0]
+    return number if number.isdigit() else path.stem
+
+
+def read_notebook(path):
+    """Read a notebook as plain dictionaries and lists.
+
+    Raises OSError, and ValueError if it has not the form in which JupyterLab saves one.
+    """
+    try:
+        notebook = json.loads(read_text(path))
+        for cell in notebook["cells"]:
+            _ = [cell[part] for part in ("cell_type", "id", "metadata", "source")]
+    except (KeyError, TypeError, json.JSONDecodeError, RecursionError) as error:
+        reason = f"it has no {error}" if isinstance(error, KeyError) else error
+        raise ValueError(
+            f"{path} is not a notebook of format 4.5, in which JupyterLab saves them: "
+            f"{reason}"
+        ) from None
+    return notebook
+
+
+def write_notebook(path, notebook):
+    """Write a notebook as ``as_text`` has it, whole or not at all."""
+    write_whole(path, as_text(notebook))
+
+
+def as_text(notebook):
+    """Return a notebook byte for byte as Jupyter writes it: diffs stay small."""
+    text = json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True)
+    return text + "\n"
+
+
+def source_of(cell):
+    """Return a cell's text, which a file may hold in one piece or line by line."""
+    return "".join(cell["source"])
+
+
+def tags_of(cell):
+    """Return a cell's tags."""
+    return cell["metadata"].get("tags", [])
+
+
+def code_cells(notebook):
+    """Return the code cells of a notebook."""
+    return [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+
+
+def run(notebook, folder, *, tick=None, timeout=CELL_TIMEOUT):
+    """Run a notebook in ``folder``; return it with its outputs, and what failed.
+
+    ``tick()`` is called after each code cell, which may take ``timeout`` seconds (None:
+    any time). What failed is None, ``STOPPED`` after Ctrl-C, or a text whose first line
+    says which cell failed and how; the rest is the traceback.
+    """
+    import nbformat
+    from nbclient import NotebookClient
+    from nbclient.exceptions import CellControlSignal, DeadKernelError
+
+    node, started = nbformat.reads(json.dumps(notebook), as_version=4), []
+    client = NotebookClient(
+        node,
+        coalesce_streams=True,  # else what is stored depends on when it was printed
+        extra_arguments=["--log-level=ERROR"],
+        kernel_name="python3",
+        on_cell_executed=lambda **_: tick() if tick else None,
+        on_cell_start=lambda cell, **_: started.append(cell["id"]),
+        record_timing=False,
+        resources={"metadata": {"path": str(folder)}},
+        timeout=timeout,
+    )
+    failure = None
+    try:
+        _execute(client)
+    except KeyboardInterrupt:
+        failure = STOPPED
+    except (CellControlSignal, DeadKernelError) as error:
+        failure = f"cell {started[-1]} {_reason(error, timeout)}"
+    return json.loads(nbformat.writes(node)), failure
+
+
+def _reason(error, timeout):
+    """Say how a cell failed: a sentence, and the traceback if there is one."""
+    from nbclient.exceptions import CellExecutionError, DeadKernelError
+
+    if isinstance(error, CellExecutionError):
+        said = error.evalue.partition("\n")[0]
+        return f"failed with {error.ename}: {said}\n{error}"
+    if isinstance(error, DeadKernelError):
+        return "ended its kernel: is there enough memory?"
+    return f"was still running after {timeout} s"
+
+
+def _execute(client):
+    """Run a client's notebook; Ctrl-C ends its kernel at once and is passed on.
+
+    In the main thread nbclient takes Ctrl-C for itself, and then fails in some way.
+    """
+    running = client.async_execute(env=os.environ | ENVIRONMENT | {"PYTHONPATH": ROOT})
+    loop = asyncio.new_event_loop()
+    with closing(loop), ThreadPoolExecutor(1) as pool:
+        task = loop.create_task(running)
+        done = pool.submit(loop.run_until_complete, task)
+        try:
+            done.result()
+        except KeyboardInterrupt:
+            client.shutdown_kernel = "immediate"
+            loop.call_soon_threadsafe(task.cancel)
+            raise

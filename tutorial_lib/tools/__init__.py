@@ -1,4 +1,0 @@
-"""What keeps the book: the commands of its maintainers and of instructors.
-
-``python -m tutorial_lib`` names them. Nothing in the library imports a tool.
-"""
