@@ -25,7 +25,7 @@ from torch import nn
 from tqdm import tqdm
 
 from tutorial_lib.attention import MultiHeadAttention
-from tutorial_lib.masks import causal_mask, length_mask
+from tutorial_lib.masks import causal_mask, padding_mask
 
 SIZES = [  # batch, token, d_model, heads
     (64, 10, 256, 4),
@@ -115,7 +115,7 @@ def make_mask(name, batch, token):
     """Return the name itself where no tensor is needed, else (batch, 1, key)."""
     if name != "length":
         return name
-    return length_mask(torch.linspace(token // 2, token, batch).long(), token)
+    return padding_mask(torch.linspace(token // 2, token, batch).long(), token)
 
 
 def make_call(model, x, mask, backward):

@@ -45,7 +45,7 @@ from records import Clock, append, provenance, read_done
 from tutorial_lib.data.downloads import fetch, read_shakespeare
 from tutorial_lib.decoding import evaluating
 from tutorial_lib.gpt import GELU, GPT
-from tutorial_lib.sampling import sample
+from tutorial_lib.decoding import sample
 from tutorial_lib.training import fit, warmup_cosine
 
 NANOGPT = (

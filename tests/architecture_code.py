@@ -3,21 +3,21 @@
 from tutorial_lib import transformer
 from tutorial_lib.attention import MultiHeadAttention
 from tutorial_lib.decoding import generate
-from tutorial_lib.masks import causal_mask, length_mask
+from tutorial_lib.masks import causal_mask, padding_mask
 from tutorial_lib.position import SinusoidalEncoding
 
 CODE = {
     "model": transformer.Transformer,
     "encoder": transformer.Encoder,
     "decoder": transformer.Decoder,
-    "encoder block": transformer.EncoderBlock,
-    "decoder block": transformer.DecoderBlock,
+    "encoder block": transformer.EncoderLayer,
+    "decoder block": transformer.DecoderLayer,
     "embedding": transformer.Embedding,
     "position": SinusoidalEncoding,
     "attention": MultiHeadAttention,
-    "length mask": length_mask,
+    "length mask": padding_mask,
     "causal mask": causal_mask,
-    "feed-forward": transformer.PositionwiseFeedForward,
+    "feed-forward": transformer.FeedForward,
     "residual": transformer.Residual,
     "softmax": generate,
 }

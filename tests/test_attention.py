@@ -16,7 +16,7 @@ from tutorial_lib.attention import (
     scaled_dot_product_attention,
 )
 from tutorial_lib.kernels import boxcar, gaussian
-from tutorial_lib.masks import causal_mask, length_mask, window_mask
+from tutorial_lib.masks import causal_mask, padding_mask, window_mask
 from tutorial_lib.recording import record_attention
 
 NOTHING = torch.zeros(5, 5, dtype=torch.bool)
@@ -24,7 +24,7 @@ SOME_EMPTY_ROWS = causal_mask(5) & (torch.arange(5) > 1)
 MASKS = {
     "none": None,
     "query-key": window_mask(5, 1),
-    "length": length_mask([5, 3, 0], 5),
+    "length": padding_mask([5, 3, 0], 5),
     "per-head": torch.arange(3 * 2 * 5 * 5).reshape(3, 2, 5, 5) % 3 > 0,
     "nothing": NOTHING,
     "some-empty-rows": SOME_EMPTY_ROWS,
@@ -236,7 +236,7 @@ class TestAdditiveAttention:
     def test_a_padded_batch_gives_what_each_sequence_gives_alone(self):
         layer = AdditiveAttention(4, 4, 7)
         Q, K, V = three(2, 5, 4)
-        padded = layer(Q, K, V, length_mask([3, 5], 5))
+        padded = layer(Q, K, V, padding_mask([3, 5], 5))
         alone = layer(Q[:1], K[:1, :3], V[:1, :3])
         torch.testing.assert_close(padded[:1], alone)
 
@@ -310,7 +310,7 @@ class TestMultiHeadAttention:
     def test_half_precision_gives_finite_outputs(self, dtype, watched):
         layer, x = MultiHeadAttention(64, 1).to(dtype), torch.randn(1, 5, 64) * 200
         with record_attention(layer) if watched else nullcontext():
-            outputs = layer(*[x.to(dtype)] * 3, length_mask([3], 5))
+            outputs = layer(*[x.to(dtype)] * 3, padding_mask([3], 5))
         assert outputs.dtype == dtype
         assert outputs.isfinite().all()
 
@@ -318,7 +318,7 @@ class TestMultiHeadAttention:
 @pytest.mark.parametrize("watched", [False, True])
 def test_no_layer_changes_its_inputs(watched):
     for layer in (MultiHeadAttention(8, 2), AdditiveAttention(8, 8, 4)):
-        inputs = [*three(3, 5, 8), length_mask([5, 3, 0], 5)]
+        inputs = [*three(3, 5, 8), padding_mask([5, 3, 0], 5)]
         before = [tensor.clone() for tensor in inputs]
         with record_attention(layer) if watched else nullcontext():
             layer(*inputs).sum().backward()

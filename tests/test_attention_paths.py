@@ -13,7 +13,7 @@ from tutorial_lib.attention import (
     scaled_dot_product_attention,
 )
 from tutorial_lib.masks import causal_mask
-from tutorial_lib.position import PositionedAttention, RelativeBias, RotaryEncoding
+from tutorial_lib.position import PositionedAttention, RelativePositionBias, RotaryEncoding
 from tutorial_lib.recording import record_attention
 
 BATCH, HEAD, QUERY, KEY = 2, 2, 3, 5
@@ -23,7 +23,7 @@ seeds = st.integers(0, 2**32)
 
 def layers():
     """Make layers with the same weights, whose positions change no score."""
-    plain, bias = MultiHeadAttention(8, HEAD), RelativeBias(HEAD, 2)
+    plain, bias = MultiHeadAttention(8, HEAD), RelativePositionBias(HEAD, 2)
     positioned = PositionedAttention(8, HEAD, bias=bias)
     positioned.load_state_dict(plain.state_dict(), strict=False)
     return plain, positioned

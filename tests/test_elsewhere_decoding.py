@@ -12,7 +12,7 @@ from torch import nn
 
 from tutorial_lib.decoding import beam_search, greedy
 from tutorial_lib.metrics import alignment_error_rate, bleu
-from tutorial_lib.sampling import min_p, top_k, top_p
+from tutorial_lib.decoding import min_p, top_k, top_p
 from tutorial_lib.training import warmup_cosine
 
 # --- Hugging Face: tests/generation/test_logits_process.py --------------------------

@@ -17,7 +17,7 @@ from tutorial_lib.attention import (
     scaled_dot_product_attention,
 )
 from tutorial_lib.recording import record_attention
-from tutorial_lib.transformer import DecoderBlock, EncoderBlock
+from tutorial_lib.transformer import DecoderLayer, EncoderLayer
 
 LAYERS = within("layers of a Transformer, one and several")
 
@@ -137,14 +137,14 @@ def of_cosines(block):
 
 
 def encode(x, hidden=None, **options):
-    block = of_cosines(EncoderBlock(4, 2, 16, norm_first=False, **options))
+    block = of_cosines(EncoderLayer(4, 2, 16, norm_first=False, **options))
     mask = None if hidden is None else ~hidden[:, None]
     return block(x.transpose(0, 1), mask).transpose(0, 1)
 
 
 def decode(x, memory, hidden=None, *, activation=torch.relu):
     """Decode each token as the last: theirs has no causal mask, and ours always one."""
-    block = of_cosines(DecoderBlock(4, 2, 16, norm_first=False))
+    block = of_cosines(DecoderLayer(4, 2, 16, norm_first=False))
     block.feed_forward.activation = activation
     x, memory = x.transpose(0, 1), memory.transpose(0, 1).expand(x.shape[1], -1, -1)
     source = block.cross_attention.project(memory, memory)
@@ -227,7 +227,7 @@ def test_everything_masked():
     # they are not asked for elsewhere, and always zeros here.
     torch.manual_seed(0)
     theirs = nn.MultiheadAttention(4, 2, batch_first=True, bias=False)
-    hidden, block = torch.tensor([[True]]), EncoderBlock(4, 2, 16, norm_first=False)
+    hidden, block = torch.tensor([[True]]), EncoderLayer(4, 2, 16, norm_first=False)
     for asked in (True, False):
         options = {"key_padding_mask": hidden, "need_weights": asked}
         read, _ = theirs(ONE, ONE, ONE, **options)

@@ -15,13 +15,13 @@ from torchvision.models.swin_transformer import ShiftedWindowAttention
 from tutorial_lib.attention import MultiHeadAttention, nadaraya_watson
 from tutorial_lib.kernels import boxcar, epanechnikov, gaussian, triangular
 from tutorial_lib.position import (
-    LinearBias,
+    ALiBi,
     RotaryEncoding,
     SinusoidalEncoding,
     laplacian_eigenvectors,
     sinusoids,
 )
-from tutorial_lib.windows import attend_in_windows
+from tutorial_lib.windows import window_attention
 
 
 def assert_within(found, published, tolerance):
@@ -184,7 +184,7 @@ def test_linear_bias():
     # keras-hub, alibi_bias_test.py, test_correct_output: eight heads, the last query
     published = [[-(2.0**-head), -(2.0 ** -(head + 1)), 0.0] for head in range(8)]
     assert published[7] == [-0.0078125, -0.00390625, 0.0]
-    found, exact = LinearBias(8)(1, 3)[:, 0], within("ALiBi for 8 heads")
+    found, exact = ALiBi(8)(1, 3)[:, 0], within("ALiBi for 8 heads")
     assert_within(found, published, exact)
 
 
@@ -194,9 +194,9 @@ def test_linear_bias_of_14_heads():
     published = [-1.0, -0.5, -0.25, -0.125, -0.0625, -0.03125, -0.015625, -0.0078125]
     published += [-1.4142135, -0.70710677, -0.35355338, -0.17677669, -0.08838835]
     published += [-0.04419417]
-    theirs = torch.cat((LinearBias(8)(1, 3), LinearBias(16)(1, 3)[::2][:6]))[:, 0, 0]
+    theirs = torch.cat((ALiBi(8)(1, 3), ALiBi(16)(1, 3)[::2][:6]))[:, 0, 0]
     assert_within(theirs, published, 1e-6)
-    ours = LinearBias(14)(1, 3)[:, 0, 0]
+    ours = ALiBi(14)(1, 3)[:, 0, 0]
     ratios = ours[1:] / ours[:-1]
     assert_within(ratios, torch.full((13,), 2 ** (-8 / 14)), 1e-6)
     assert not ours.sort().values.allclose(theirs.sort().values)
@@ -225,5 +225,5 @@ def test_shifted_windows(shift):
         W.load_state_dict({"weight": weight, "bias": bias})
     ours.W_O.load_state_dict(theirs.proj.state_dict())
     x = torch.randn(3, 8, 8, 8)
-    found = attend_in_windows(ours, x.flatten(1, 2), 4, shift=shift)
+    found = window_attention(ours, x.flatten(1, 2), 4, shift=shift)
     assert_within(found, theirs(x).flatten(1, 2), within("shifted windows"))

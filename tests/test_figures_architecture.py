@@ -13,7 +13,7 @@ from tutorial_figures import show_architecture
 from tutorial_figures.architecture import ABOUT, PARTS, cut_at_comments
 from tutorial_figures.diagram import HEIGHT, MASKS, WIDTH, transformer
 from tutorial_lib.definitions import source_of
-from tutorial_lib.masks import causal_mask, length_mask
+from tutorial_lib.masks import causal_mask, padding_mask
 from tutorial_lib.transformer import Decoder, Encoder, Transformer
 
 PHONE = {"viewport": {"width": 400, "height": 500}, "has_touch": True}
@@ -117,8 +117,8 @@ def test_the_small_grids_are_the_library_s_masks():
         return ["".join(str(int(cell)) for cell in row) for row in mask]
 
     assert MASKS["causal self-attention"] == drawn(causal_mask(3))
-    assert MASKS["self-attention"] == drawn(length_mask([2], 3)[0].expand(3, 3))
-    assert MASKS["cross-attention"] == drawn(length_mask([3], 4)[0].expand(3, 4))
+    assert MASKS["self-attention"] == drawn(padding_mask([2], 3)[0].expand(3, 3))
+    assert MASKS["cross-attention"] == drawn(padding_mask([3], 4)[0].expand(3, 4))
 
 
 def test_each_attention_has_its_own_grid_in_the_box_of_its_mask():
@@ -239,7 +239,7 @@ def test_unknown_parts_are_named_with_those_that_there_are():
     with pytest.raises(
         ValueError, match=r"does not know 'mask', 'head': .* length mas"
     ):
-        show_architecture({**CODE, "mask": length_mask, "head": length_mask})
+        show_architecture({**CODE, "mask": padding_mask, "head": padding_mask})
 
 
 @pytest.mark.parametrize("value", [len, dict, 3, None, torch.nn.Linear(2, 2)])

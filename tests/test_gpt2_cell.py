@@ -8,7 +8,7 @@ import torch
 from test_gpt import published_weights
 
 from tutorial_lib.gpt import from_gpt2
-from tutorial_lib.sampling import sample, top_p
+from tutorial_lib.decoding import sample, top_p
 
 CHAPTER = Path(__file__).parents[1] / "notebooks" / "12_decoding_and_gpt.ipynb"
 PROMPT = "The cat sat down on the mat and"

@@ -3,7 +3,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tutorial_lib.masks import causal_mask, length_mask, window_mask
+from tutorial_lib.masks import causal_mask, padding_mask, window_mask
 
 few = st.integers(0, 6)
 
@@ -22,18 +22,18 @@ def test_a_window_mask_shows_the_neighbors_within_the_radius(n, radius):
 @given(st.lists(few), st.integers(6, 8))
 def test_a_length_mask_shows_the_first_keys_of_each_sequence(lengths, keys):
     first = [[[k < length for k in range(keys)]] for length in lengths]
-    assert length_mask(lengths, keys).tolist() == first
-    assert length_mask(torch.tensor(lengths), keys).tolist() == first
+    assert padding_mask(lengths, keys).tolist() == first
+    assert padding_mask(torch.tensor(lengths), keys).tolist() == first
 
 
 @pytest.mark.parametrize("lengths", [[4], [-1], [1, 4, 2], [1, -1, 2]])
 def test_a_length_outside_the_sequence_is_refused_by_name(lengths):
     with pytest.raises(ValueError, match=r"between 0 and keys=3, got \[-?\d"):
-        length_mask(lengths, 3)
+        padding_mask(lengths, 3)
 
 
 def test_masks_combine_with_and():
-    both = causal_mask(3) & length_mask([2, 0], 3)
+    both = causal_mask(3) & padding_mask([2, 0], 3)
     expected = [[[1, 0, 0], [1, 1, 0], [1, 1, 0]], [[0] * 3] * 3]
     assert both.equal(torch.tensor(expected).bool())
 
@@ -42,4 +42,4 @@ def test_a_mask_is_made_on_the_device_asked_for_or_where_the_lengths_are():
     with torch.device("meta"):  # where it would be made else
         masks = causal_mask(3, device="cpu"), window_mask(3, 1, device="cpu")
     assert [mask.device.type for mask in masks] == ["cpu", "cpu"]
-    assert length_mask(torch.empty(0, device="meta"), 3).device.type == "meta"
+    assert padding_mask(torch.empty(0, device="meta"), 3).device.type == "meta"

@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tutorial_lib.attention import MultiHeadAttention
-from tutorial_lib.masks import causal_mask, length_mask
+from tutorial_lib.masks import causal_mask, padding_mask
 from tutorial_lib.position import (
     LearnedEncoding,
-    LinearBias,
+    ALiBi,
     PositionedAttention,
-    RelativeBias,
+    RelativePositionBias,
     RotaryEncoding,
     SinusoidalEncoding,
     distances,
@@ -106,7 +106,7 @@ def test_an_odd_size_is_refused_with_the_next_even_one(make):
 def test_everything_is_made_where_what_it_changes_lies():
     assert sinusoids(torch.arange(5, device="meta"), 4).is_meta
     assert RotaryEncoding(4)(torch.randn(5, 4, device="meta")).is_meta
-    for bias in (LinearBias(2), RelativeBias(2, 3)):
+    for bias in (ALiBi(2), RelativePositionBias(2, 3)):
         assert bias.to("meta")(3, 5).is_meta
 
 
@@ -145,22 +145,22 @@ class TestRotary:
 
 class TestBiases:
     def test_linear_bias_has_the_papers_slopes_and_falls_with_distance(self):
-        bias = LinearBias(8)(3, 3)
+        bias = ALiBi(8)(3, 3)
         assert bias.shape == (8, 3, 3)
         by_hand = -torch.tensor([[0, 1, 2], [1, 0, 1], [2, 1, 0]]) / 2
         torch.testing.assert_close(bias[0], by_hand)
         torch.testing.assert_close(bias[7], by_hand / 2**7)
 
     def test_relative_bias_reads_its_table_by_distance_and_clips_it(self):
-        bias = RelativeBias(1, 2)
+        bias = RelativePositionBias(1, 2)
         with torch.no_grad():
             bias.table.copy_(torch.tensor([[-20.0, -10, 0, 10, 20]]))
         by_hand = [[0, 10, 20, 20], [-10, 0, 10, 20], [-20, -10, 0, 10]]
         by_hand.append([-20, -20, -10, 0])
         assert bias(4, 4)[0].tolist() == by_hand
-        assert RelativeBias(1, 2)(4, 4).eq(0).all()  # before training
+        assert RelativePositionBias(1, 2)(4, 4).eq(0).all()  # before training
 
-    @pytest.mark.parametrize("bias", [LinearBias(2), RelativeBias(2, 3)])
+    @pytest.mark.parametrize("bias", [ALiBi(2), RelativePositionBias(2, 3)])
     def test_fewer_queries_than_keys_are_the_last_ones(self, bias):
         for parameter in bias.parameters():
             torch.nn.init.normal_(parameter)
@@ -169,8 +169,8 @@ class TestBiases:
 
 def relations(heads, d_k):
     yield {"rotary": RotaryEncoding(d_k)}
-    yield {"bias": LinearBias(heads)}
-    bias = RelativeBias(heads, 3)
+    yield {"bias": ALiBi(heads)}
+    bias = RelativePositionBias(heads, 3)
     torch.nn.init.normal_(bias.table)
     yield {"bias": bias}
     yield {"bias": bias, "rotary": RotaryEncoding(d_k)}
@@ -179,7 +179,7 @@ def relations(heads, d_k):
 MASKS = {
     "none": None,
     "causal": causal_mask(6),
-    "lengths": length_mask([6, 4, 0], 6),
+    "lengths": padding_mask([6, 4, 0], 6),
     "some-empty-rows": causal_mask(6) & (torch.arange(6) > 1),
 }
 
@@ -208,7 +208,7 @@ class TestPositionedAttention:
         assert watched.isfinite().all()
 
     def test_weights_are_the_softmax_of_changed_scores(self):
-        bias = LinearBias(1)
+        bias = ALiBi(1)
         layer = PositionedAttention(4, 1, bias=bias)
         x = torch.randn(1, 5, 4)
         with record_attention(layer) as maps:
@@ -221,7 +221,7 @@ class TestPositionedAttention:
         torch.testing.assert_close(maps[""][0, 0], by_hand.softmax(dim=-1))
 
     def test_every_weight_may_be_dropped_once(self):
-        layer = PositionedAttention(8, 2, bias=LinearBias(2), dropout=0.5)
+        layer = PositionedAttention(8, 2, bias=ALiBi(2), dropout=0.5)
         x = torch.randn(3, 6, 8)
         torch.manual_seed(1)
         with record_attention(layer) as maps:
@@ -251,7 +251,7 @@ class TestPositionedAttention:
             torch.testing.assert_close(alone[:, 0], together[:, t], atol=1e-6, rtol=0)
 
     def test_gradients_reach_a_learned_bias_and_are_finite(self):
-        layer = PositionedAttention(8, 2, bias=RelativeBias(2, 3))
+        layer = PositionedAttention(8, 2, bias=RelativePositionBias(2, 3))
         x = torch.randn(3, 6, 8)
         layer(x, x, x, MASKS["lengths"]).square().sum().backward()
         gradient = layer.score_bias.table.grad
@@ -262,7 +262,7 @@ class TestPositionedAttention:
     def test_scores_in_half_precision_do_not_overflow(self, dtype):
         layer, plain = PositionedAttention(64, 1), MultiHeadAttention(64, 1)
         layer.load_state_dict(plain.state_dict())
-        layer.score_bias = RelativeBias(1, 3)  # all zeros
+        layer.score_bias = RelativePositionBias(1, 3)  # all zeros
         x = (torch.randn(1, 5, 64) * 200).to(dtype)
         found, expected = (one.to(dtype)(x, x, x) for one in (layer, plain))
         assert found.dtype == dtype and found.isfinite().all()
@@ -330,7 +330,7 @@ class TestTypes:
         assert not rotary.state_dict() and rotary.double()(x).equal(expected)
 
     def test_a_linear_bias_keeps_its_slopes_and_its_distances(self):
-        bias = LinearBias(12)
+        bias = ALiBi(12)
         expected = bias(1, 3000)
         rounded = bias.to(torch.bfloat16)(1, 3000)
         torch.testing.assert_close(rounded, expected, atol=0, rtol=0)

@@ -5,13 +5,13 @@ import torch
 from torch import nn
 
 from tutorial_lib.attention import MultiHeadAttention
-from tutorial_lib.reading import (
+from tutorial_lib.ablation import (
     exchange,
     gradient_times_input,
     occlusion,
     rollout,
-    without_head,
-    without_looks,
+    ablate_head,
+    attention_knockout,
 )
 from tutorial_lib.recording import record_attention
 
@@ -91,7 +91,7 @@ def test_without_a_head_nothing_of_it_is_written_and_then_it_is_back():
     torch.manual_seed(0)
     layer, x = MultiHeadAttention(6, 3), torch.randn(1, 4, 6)
     before, kept = layer(x, x, x), layer.W_O.weight.clone()
-    with without_head(layer.W_O, 1, 3), torch.no_grad():
+    with ablate_head(layer.W_O, 1, 3), torch.no_grad():
         without = layer(x, x, x)
         layer.W_V.weight[2:4] = 100  # its values are nobody's any more
         assert torch.equal(layer(x, x, x), without)
@@ -104,13 +104,13 @@ def test_the_heads_of_torch_s_own_layer_are_taken_away_alike():
     layer.out_proj.bias.data.zero_()
     parts = []
     for head in (0, 1):
-        with without_head(layer.out_proj, head, 2), torch.no_grad():
+        with ablate_head(layer.out_proj, head, 2), torch.no_grad():
             parts.append(layer(x, x, x)[0])
     assert torch.allclose(sum(parts), layer(x, x, x)[0], atol=1e-6)
 
 
 def test_a_head_that_is_not_there_is_refused():
-    with pytest.raises(ValueError, match="0 to 1"), without_head(nn.Linear(4, 4), 2, 2):
+    with pytest.raises(ValueError, match="0 to 1"), ablate_head(nn.Linear(4, 4), 2, 2):
         pass
 
 
@@ -123,7 +123,7 @@ def test_a_look_that_is_forbidden_has_no_weight_and_then_it_is_back(mask, causal
     hidden = torch.zeros(2, 3, 3, dtype=torch.bool)
     hidden[1, 2, 0] = True
     with torch.no_grad(), record_attention(layer) as maps:
-        with without_looks([layer], hidden):
+        with attention_knockout([layer], hidden):
             changed = layer(x, x, x, mask, causal=causal)
         [weights] = maps.values()
     assert weights[1, :, 2, 0].eq(0).all() and weights[0, :, 2, 0].gt(0).all()
@@ -145,7 +145,7 @@ def test_a_mask_for_each_head_is_kept():
     with (
         torch.no_grad(),
         record_attention(layer) as maps,
-        without_looks([layer], hidden),
+        attention_knockout([layer], hidden),
     ):
         layer(x, x, x, mask)
     [weights] = maps.values()

@@ -21,8 +21,8 @@ from tutorial_lib.attention import (
 )
 from tutorial_lib.data.text import BOS, EOS, Vocabulary
 from tutorial_lib.decoding import beam_search, greedy, translate
-from tutorial_lib.masks import causal_mask, length_mask, window_mask
-from tutorial_lib.position import LinearBias, PositionedAttention, RotaryEncoding
+from tutorial_lib.masks import causal_mask, padding_mask, window_mask
+from tutorial_lib.position import ALiBi, PositionedAttention, RotaryEncoding
 from tutorial_lib.recording import is_recorded, record_attention
 from tutorial_lib.seq2seq import AttentionDecoder, Encoder, Seq2Seq
 
@@ -30,7 +30,7 @@ SOME_EMPTY_ROWS = causal_mask(5) & (torch.arange(5) > 1)
 MASKS = {
     "none": None,
     "query-key": window_mask(5, 1),
-    "length": length_mask([5, 3, 0], 5)[:, None],
+    "length": padding_mask([5, 3, 0], 5)[:, None],
     "per-head": torch.arange(3 * 2 * 5 * 5).reshape(3, 2, 5, 5) % 3 > 0,
     "nothing": torch.zeros(5, 5, dtype=torch.bool),
     "some-empty-rows": SOME_EMPTY_ROWS,
@@ -128,7 +128,7 @@ class TestTheBooksOwnLayers:
 
     @every_mask
     @causal_or_not
-    @pytest.mark.parametrize("bias", [None, LinearBias(2)], ids=["rotary", "both"])
+    @pytest.mark.parametrize("bias", [None, ALiBi(2)], ids=["rotary", "both"])
     def test_weights_with_positions_too(self, mask, causal, bias):
         layer = PositionedAttention(8, 2, rotary=RotaryEncoding(4), bias=bias)
         x = torch.randn(3, 5, 8)
@@ -150,7 +150,7 @@ class TestTheBooksOwnLayers:
     def test_weights_are_those_before_dropout(self):
         layers = (
             MultiHeadAttention(8, 2, dropout=0.9),
-            PositionedAttention(8, 2, bias=LinearBias(2), dropout=0.9),
+            PositionedAttention(8, 2, bias=ALiBi(2), dropout=0.9),
         )
         x = torch.randn(3, 5, 8)
         for layer in layers:
@@ -222,7 +222,7 @@ class TestTorchsOwnModules:
     def test_multihead_attention(self, batch_first, need_weights, training):
         layer = nn.MultiheadAttention(8, 2, batch_first=batch_first, dropout=0.9)
         Q, (K, V) = torch.randn(3, 4, 8), torch.randn(2, 3, 5, 8)
-        options = {"key_padding_mask": ~length_mask([5, 3, 1], 5)[:, 0]}
+        options = {"key_padding_mask": ~padding_mask([5, 3, 1], 5)[:, 0]}
         options["attn_mask"] = ~window_mask(5, 3)[:4]
         if not batch_first:
             Q, K, V = (x.transpose(0, 1) for x in (Q, K, V))
@@ -265,7 +265,7 @@ class TestTorchsOwnModules:
         options = {"batch_first": True, "norm_first": norm_first}
         layer = nn.TransformerEncoderLayer(8, 2, 16, **options)
         model = nn.TransformerEncoder(layer, 2, enable_nested_tensor=not norm_first)
-        x, padding = torch.randn(3, 5, 8), ~length_mask([5, 3, 1], 5)[:, 0]
+        x, padding = torch.randn(3, 5, 8), ~padding_mask([5, 3, 1], 5)[:, 0]
         with torch.inference_mode():
             unwatched = model.eval()(x, src_key_padding_mask=padding)
             with record_attention(model) as maps:

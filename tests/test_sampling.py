@@ -6,7 +6,7 @@ import torch
 from tutorial_lib.data.text import BOS, EOS
 from tutorial_lib.decoding import greedy
 from tutorial_lib.gpt import GPT
-from tutorial_lib.sampling import min_p, sample, speculate, temper, top_k, top_p
+from tutorial_lib.decoding import min_p, sample, speculative_decode, apply_temperature, top_k, top_p
 
 PROBABILITIES = torch.tensor([0.1, 0.4, 0.05, 0.3, 0.15])
 LOGITS = PROBABILITIES.log()
@@ -43,11 +43,11 @@ def test_min_p_keeps_what_is_not_much_less_likely_than_the_likeliest(p, words):
 
 
 def test_temperature_divides():
-    torch.testing.assert_close(temper(LOGITS, 0.5).softmax(0), PROBABILITIES**2 / 0.285)
+    torch.testing.assert_close(apply_temperature(LOGITS, 0.5).softmax(0), PROBABILITIES**2 / 0.285)
 
 
 CHANGES = [
-    lambda x: temper(x, 0.7),
+    lambda x: apply_temperature(x, 0.7),
     lambda x: top_k(x, 2),
     lambda x: top_p(x, 0.6),
     lambda x: min_p(x, 0.3),
@@ -73,9 +73,9 @@ def test_every_row_is_changed_by_itself_and_none_in_place(change):
 @pytest.mark.parametrize(
     ("change", "value", "said"),
     [
-        (temper, 0, "temperature must be above 0, got 0: for the likeliest word"),
-        (temper, -1.0, "got -1.0: .* greedy"),
-        (temper, float("nan"), "got nan"),
+        (apply_temperature, 0, "temperature must be above 0, got 0: for the likeliest word"),
+        (apply_temperature, -1.0, "got -1.0: .* greedy"),
+        (apply_temperature, float("nan"), "got nan"),
         (top_k, 0, "k must be a positive whole number, got 0"),
         (top_k, 1.5, "k must be a positive whole number, got 1.5"),
         (top_p, 0, "top_p must be above 0 and at most 1, got 0: .* greedy"),
@@ -183,7 +183,7 @@ def test_speculation_draws_with_the_large_model_s_probabilities(ahead):
     large, small, count = Chain(0), Chain(7), 3000
     counts, calls = torch.zeros(5, 5), 0
     for seed in range(count):
-        found = speculate(large, small, torch.tensor([BOS]), ahead=ahead,
+        found = speculative_decode(large, small, torch.tensor([BOS]), ahead=ahead,
             max_tokens=2, seed=seed, eos=9)  # fmt: skip
         first, second = found.tokens
         counts[first, second] += 1
@@ -196,7 +196,7 @@ def test_speculation_draws_with_the_large_model_s_probabilities(ahead):
 
 def test_a_draft_of_the_large_model_itself_is_always_kept():
     model = Chain(0)
-    found = speculate(
+    found = speculative_decode(
         model, model, torch.tensor([BOS]), ahead=4, max_tokens=10, seed=0, eos=9
     )
     assert len(found.tokens) == 10
@@ -207,7 +207,7 @@ def test_a_draft_that_knows_nothing_costs_a_call_a_word():
     large, small = Chain(0), Chain(0)
     large.table[:, 0], small.table[:] = -torch.inf, -torch.inf
     small.table[:, 0] = 0.0  # drafts only what the large model never says
-    found = speculate(
+    found = speculative_decode(
         large, small, torch.tensor([BOS]), ahead=3, max_tokens=5, seed=0, eos=9
     )
     assert (len(found.tokens), found.calls, found.kept) == (5, 5, 0)
@@ -216,7 +216,7 @@ def test_a_draft_that_knows_nothing_costs_a_call_a_word():
 def test_a_text_ends_with_its_eos_even_within_a_draft():
     model = Chain(0)
     for seed in range(200):
-        found = speculate(
+        found = speculative_decode(
             model, Chain(3), torch.tensor([BOS]), ahead=4, max_tokens=6, seed=seed
         )
         assert EOS not in found.tokens and len(found.tokens) <= 6
@@ -225,6 +225,6 @@ def test_a_text_ends_with_its_eos_even_within_a_draft():
 def test_speculation_needs_a_beginning_and_a_word_ahead():
     model = Chain(0)
     with pytest.raises(ValueError, match="begin with <bos>"):
-        speculate(model, model, torch.zeros(0, dtype=torch.long), ahead=1, max_tokens=1)
+        speculative_decode(model, model, torch.zeros(0, dtype=torch.long), ahead=1, max_tokens=1)
     with pytest.raises(ValueError, match="ahead must be a positive whole number"):
-        speculate(model, model, torch.tensor([BOS]), ahead=0, max_tokens=1)
+        speculative_decode(model, model, torch.tensor([BOS]), ahead=0, max_tokens=1)

@@ -4,7 +4,7 @@ import torch
 from figures_in_browser import SCORES, as_shown, press, said, sampling
 
 from tutorial_figures import show_sampling
-from tutorial_lib.sampling import min_p, temper, top_k, top_p
+from tutorial_lib.decoding import min_p, apply_temperature, top_k, top_p
 
 
 def chances_shown(page):
@@ -26,7 +26,7 @@ def test_the_chances_are_those_of_the_logits(shown):
 def test_the_sliders_do_what_the_library_s_functions_do(shown):
     page = shown(sampling())
     page.get_by_label("temperature T", exact=True).fill("0.3")  # 10 to this power
-    tempered = temper(SCORES, 2.0)
+    tempered = apply_temperature(SCORES, 2.0)
     assert chances_shown(page) == as_shown(tempered.softmax(0))
     page.get_by_label("top-k", exact=True).fill("3")
     assert chances_shown(page)[:3] == as_shown(top_k(tempered, 3).softmax(0)[:3])

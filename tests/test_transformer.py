@@ -8,16 +8,16 @@ import torch.nn.functional as F
 from torch import nn
 
 from tutorial_lib.decoding import Recomputing, beam_search, greedy
-from tutorial_lib.masks import causal_mask, length_mask
+from tutorial_lib.masks import causal_mask, padding_mask
 from tutorial_lib.position import sinusoids
 from tutorial_lib.recording import record_attention
 from tutorial_lib.transformer import (
     Decoder,
-    DecoderBlock,
+    DecoderLayer,
     Embedding,
     Encoder,
-    EncoderBlock,
-    PositionwiseFeedForward,
+    EncoderLayer,
+    FeedForward,
     Residual,
     Transformer,
 )
@@ -69,7 +69,7 @@ def sentences():
 
 
 def test_feed_forward_is_two_convolutions_of_width_one():
-    layer, x = PositionwiseFeedForward(4, 10), torch.randn(2, 5, 4)
+    layer, x = FeedForward(4, 10), torch.randn(2, 5, 4)
     wide = F.conv1d(x.mT, layer.W_1.weight[..., None], layer.W_1.bias)
     out = F.conv1d(wide.relu(), layer.W_2.weight[..., None], layer.W_2.bias)
     torch.testing.assert_close(layer(x), out.mT)
@@ -87,7 +87,7 @@ def test_a_residual_adds_and_normalizes_in_the_order_asked_for(norm_first):
 def test_dropout_drops_what_is_added_and_never_the_stream():
     x, memory = torch.randn(2, 3, 8), torch.randn(2, 2, 4, 4)
     encoder, decoder = (
-        make(8, 2, 20, norm_first=True) for make in (EncoderBlock, DecoderBlock)
+        make(8, 2, 20, norm_first=True) for make in (EncoderLayer, DecoderLayer)
     )
     for residual in (*encoder.residuals, *decoder.residuals):
         residual.dropout.p = 1.0  # which is for training, as every block begins
@@ -99,7 +99,7 @@ def test_dropout_drops_what_is_added_and_never_the_stream():
 def test_the_encoder_blocks_activation_is_relu_unless_another_is_given():
     x = torch.randn(2, 5, 8)
     for options in ({}, {"activation": F.gelu}):
-        ours = EncoderBlock(8, 2, 20, norm_first=True, **options)
+        ours = EncoderLayer(8, 2, 20, norm_first=True, **options)
         theirs = nn.TransformerEncoderLayer(
             8, 2, 20, dropout=0.0, batch_first=True, norm_first=True, **options
         )
@@ -111,12 +111,12 @@ def test_the_encoder_blocks_activation_is_relu_unless_another_is_given():
 @pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])
 @pytest.mark.parametrize("padded", [False, True], ids=["whole", "padded"])
 def test_the_encoder_block_is_torchs_layer(norm_first, causal, padded):
-    ours = EncoderBlock(8, 2, 20, norm_first=norm_first)
+    ours = EncoderLayer(8, 2, 20, norm_first=norm_first)
     theirs = nn.TransformerEncoderLayer(
         8, 2, 20, dropout=0.0, batch_first=True, norm_first=norm_first
     )
     copy_block(ours, theirs)
-    x, mask = torch.randn(3, 6, 8), length_mask(LENGTHS, 6) if padded else None
+    x, mask = torch.randn(3, 6, 8), padding_mask(LENGTHS, 6) if padded else None
     expected = theirs(
         x,
         src_mask=~causal_mask(6) if causal else None,
@@ -146,7 +146,7 @@ def test_encoder_and_decoder_are_torchs_stacks_of_layers(norm_first):
         part.norm.load_state_dict(uneven(stack.norm).state_dict())
         positions = sinusoids(torch.arange(words.shape[1]), 16)
         inputs.append(4 * part.embedding.words(words) + positions)  # √d_model = 4
-    padding = ~length_mask(lengths, 6)[:, 0]
+    padding = ~padding_mask(lengths, 6)[:, 0]
     memory = encoder(inputs[0], src_key_padding_mask=padding)
     out = decoder(
         inputs[1], memory, tgt_mask=~causal_mask(9), memory_key_padding_mask=padding
@@ -244,11 +244,11 @@ def test_a_tied_decoder_reads_and_writes_by_one_table():
 @pytest.mark.parametrize(
     "make",
     [
-        partial(PositionwiseFeedForward, 4, 10),
+        partial(FeedForward, 4, 10),
         partial(Embedding, 11, 16, max_tokens=8),
         partial(Residual, 4, norm_first=True),
-        partial(EncoderBlock, 8, 2, 20, norm_first=True),
-        partial(DecoderBlock, 8, 2, 20, norm_first=True),
+        partial(EncoderLayer, 8, 2, 20, norm_first=True),
+        partial(DecoderLayer, 8, 2, 20, norm_first=True),
         partial(Encoder, 11, 16, 2, 32, 2, max_tokens=8, norm_first=True),
         partial(Decoder, 11, 16, 2, 32, 2, max_tokens=8, norm_first=True),
     ],
@@ -273,11 +273,11 @@ def test_the_maps_of_all_three_uses_of_attention_are_recorded():
     model, (source, lengths, target) = translator(), sentences()
     with record_attention(model) as maps:
         model(source, lengths, target)
-    assert maps["encoder.blocks.1.attention"].shape == (3, 2, 6, 6)
-    assert maps["decoder.blocks.0.cross_attention"].shape == (3, 2, 9, 6)
-    own = maps["decoder.blocks.0.attention"]
+    assert maps["encoder.layers.1.attention"].shape == (3, 2, 6, 6)
+    assert maps["decoder.layers.0.cross_attention"].shape == (3, 2, 9, 6)
+    own = maps["decoder.layers.0.attention"]
     assert own.masked_select(~causal_mask(9)).eq(0).all()
-    for name in ("encoder.blocks.0.attention", "decoder.blocks.1.cross_attention"):
+    for name in ("encoder.layers.0.attention", "decoder.layers.1.cross_attention"):
         assert maps[name][1, ..., 3:].eq(0).all(), name  # padding
     for weights in maps.values():
         torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:-1]))
@@ -292,7 +292,7 @@ def test_maps_recorded_word_by_word_are_those_of_the_whole():
     with record_attention(model.decoder) as maps:
         model.decoder(target[:, :4], state)
     torch.testing.assert_close(
-        maps["blocks.1.attention"], whole["decoder.blocks.1.attention"][:, :, :4, :4]
+        maps["blocks.1.attention"], whole["decoder.layers.1.attention"][:, :, :4, :4]
     )
 
 

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 
 from tutorial_lib.attention import MultiHeadAttention
 from tutorial_lib.windows import (
-    attend_in_windows,
+    window_attention,
     linear_attention,
     shifted_window_mask,
 )
@@ -17,7 +17,7 @@ def test_rolled_windows_give_what_a_mask_over_all_tokens_gives(shift):
     torch.manual_seed(0)
     attention, x = MultiHeadAttention(8, 2), torch.randn(3, 64, 8)
     expected = attention(x, x, x, shifted_window_mask(8, 4, shift)[None])
-    inside = attend_in_windows(attention, x, 4, shift=shift)
+    inside = window_attention(attention, x, 4, shift=shift)
     assert torch.allclose(inside, expected, atol=1e-6)
 
 
@@ -32,7 +32,7 @@ def test_a_token_sees_its_window_and_smaller_ones_at_the_edges():
 @pytest.mark.parametrize(("tokens", "size"), [(64, 3), (60, 2)])
 def test_windows_that_do_not_fill_the_grid_are_refused(tokens, size):
     with pytest.raises(ValueError, match=f"{size} × {size} do not fill .* {tokens} to"):
-        attend_in_windows(None, torch.zeros(1, tokens, 4), size)
+        window_attention(None, torch.zeros(1, tokens, 4), size)
 
 
 def test_linear_attention_is_that_of_its_table_of_weights():

@@ -1,9 +1,9 @@
-"""Attention: how a query reads from keys and values.
+"""Attention: how queries attend to keys and average values.
 
 Shapes: queries (..., query, d_k), keys (..., key, d_k), values (..., key, d_v), weights
-(..., query, key). A mask is boolean, True means "may look", and it broadcasts to the
+(..., query, key). A mask is boolean, True means "may attend", and it broadcasts to the
 weights: any axis may be 1, and axes on the left may be missing, so that (key,) hides
-the same keys from every query. A query that may look at nothing gets weights 0 and
+the same keys from every query. A query that may attend to nothing gets weights 0 and
 output 0. What is hidden has to be finite all the same, because 0 · ∞ is NaN.
 
 This module knows tensors only: no data, no training, no plots.
@@ -19,10 +19,10 @@ from tutorial_lib.shapes import check_mask, check_shapes
 
 
 def masked_softmax(scores, mask=None):
-    """Turn scores into weights that sum to 1 over the keys a query may look at.
+    """Turn scores into weights that sum to 1 over the keys a query may attend to.
 
     ``scores`` and the result are (..., query, key); ``mask`` is boolean, True where
-    the query may look. A query that may look at nothing gets weights 0. Raises
+    the query may attend. A query that may attend to nothing gets weights 0. Raises
     ValueError if the mask is not boolean or does not broadcast to the scores.
     """
     if mask is None:
@@ -30,7 +30,7 @@ def masked_softmax(scores, mask=None):
     check_mask(mask, scores.shape)
     lowest = torch.finfo(scores.dtype).min  # finite, so that no row turns into NaN
     weights = scores.masked_fill(~mask, lowest).softmax(dim=-1)
-    return weights.masked_fill(~mask, 0)  # for a query that may look at nothing
+    return weights.masked_fill(~mask, 0)  # for a query that may attend to nothing
 
 
 def nadaraya_watson(queries, keys, values, kernel):
@@ -53,26 +53,24 @@ def nadaraya_watson(queries, keys, values, kernel):
 
 
 def attention_weights(queries, keys, mask=None, *, causal=False):
-    """How much each query looks at each key: softmax(Q Kᵀ / √d_k).
+    """Return how much each query attends to each key: softmax(Q Kᵀ / √d_k).
 
     ``queries`` (..., query, d_k), ``keys`` (..., key, d_k); the weights are
-    (..., query, key). ``causal`` lets query i look at keys 0 to i, besides any mask.
+    (..., query, key). ``causal`` lets query i attend to keys 0 to i, besides any mask.
     The first half of Vaswani et al. (2017), equation 1.
     """
     precise = torch.promote_types(queries.dtype, torch.float32)
     queries, keys = queries.to(precise), keys.to(precise)  # float16 ends at 65504
     scores = queries @ keys.transpose(-2, -1) / queries.shape[-1] ** 0.5
-    if causal:
-        mask = add_causal(mask, scores.shape, device=scores.device)
-    return masked_softmax(scores, mask)
+    return masked_softmax(scores, add_causal(mask, scores) if causal else mask)
 
 
 def scaled_dot_product_attention(queries, keys, values, mask=None, *, causal=False):
     """Average the values, weighted by how well each key matches the query.
 
     ``queries`` (..., query, d_k), ``keys`` (..., key, d_k), ``values`` (..., key, d_v);
-    ``mask`` is boolean, True where a query may look; ``causal`` lets query i look at
-    keys 0 to i, besides any mask. Returns the outputs (..., query, d_v) and the
+    ``mask`` is boolean, True where a query may attend; ``causal`` lets query i attend
+    to keys 0 to i, besides any mask. Returns the outputs (..., query, d_v) and the
     weights (..., query, key). Raises ValueError if the shapes do not fit together.
     Vaswani et al. (2017), equation 1.
     """
@@ -82,10 +80,10 @@ def scaled_dot_product_attention(queries, keys, values, mask=None, *, causal=Fal
 
 
 class AdditiveAttention(nn.Module):
-    """Attention whose scores come from a small network: vᵀ tanh(W_Q q + W_K k).
+    """Attention whose scores come from a small network: w_vᵀ tanh(W_Q q + W_K k).
 
     Queries and keys may differ in size: ``d_query`` and ``d_key``; the network has
-    ``d_hidden`` neurons. Bahdanau et al. (2015), appendix A.1.2. It holds
+    ``d_hidden`` hidden units. Bahdanau et al. (2015), appendix A.1.2. It holds
     (batch, query, key, d_hidden) numbers at once, so keep it for short sequences.
     """
 
@@ -93,72 +91,99 @@ class AdditiveAttention(nn.Module):
         super().__init__()
         self.W_Q = nn.Linear(d_query, d_hidden, bias=False)
         self.W_K = nn.Linear(d_key, d_hidden, bias=False)
-        self.v = nn.Linear(d_hidden, 1, bias=False)
+        self.w_v = nn.Linear(d_hidden, 1, bias=False)
 
     def forward(self, queries, keys, values, mask=None):
-        """Read (batch, query, d_v) from ``values`` (batch, key, d_v)."""
+        """Return the context (batch, query, d_v) of ``values`` (batch, key, d_v)."""
         sizes = (self.W_Q.in_features, self.W_K.in_features)
         check_shapes(queries, keys, values, sizes=sizes)
-        return self.read(queries, self.W_K(keys), values, mask)
+        return self.attend(queries, self.W_K(keys), values, mask)
 
-    def read(self, queries, projected_keys, values, mask=None):
-        """Read as ``forward`` does, from keys that went through ``W_K`` before."""
+    def attend(self, queries, projected_keys, values, mask=None):
+        """Do what ``forward`` does, with keys that ``W_K`` has projected before."""
         Q = self.W_Q(queries).unsqueeze(-2)  # (batch, query, 1, d_hidden)
         K = projected_keys.unsqueeze(-3)  # (batch, 1, key, d_hidden)
-        scores = self.v(torch.tanh(Q + K)).squeeze(-1)  # (batch, query, key)
+        scores = self.w_v(torch.tanh(Q + K)).squeeze(-1)  # (batch, query, key)
         return masked_softmax(scores, mask) @ values
+
+
+class KVCache(dict):
+    """Keys and values of the tokens so far: for each attention layer, its (K, V).
+
+    Both are (batch, head, key, d_k). A decoder that generates token by token appends
+    those of the newest token and need not compute the others again: Shazeer (2019).
+    """
+
+    def append(self, layer, K, V):
+        """Add the keys and values of new tokens to a layer's; return all it has."""
+        if layer in self:
+            K, V = (
+                torch.cat(pair, -2) for pair in zip(self[layer], (K, V), strict=True)
+            )
+        self[layer] = K, V
+        return K, V
+
+    @property
+    def length(self):
+        """Return the number of tokens whose keys and values are held."""
+        return next(iter(self.values()))[0].shape[-2] if self else 0
 
 
 class MultiHeadAttention(nn.Module):
     """Attention in several subspaces at once: Vaswani et al. (2017), figure 2.
 
-    ``d_model`` is the size of a token, split evenly over the ``heads``; ``dropout``
-    is the probability with which a weight is dropped in training. Raises ValueError
-    if the heads do not divide d_model.
+    ``d_model`` is the size of a token, split evenly over ``num_heads``; ``dropout`` is
+    the probability with which a weight is dropped in training. Raises ValueError if
+    num_heads does not divide d_model.
     """
 
-    def __init__(self, d_model, heads, *, bias=True, dropout=0.0):
+    def __init__(self, d_model, num_heads, *, bias=True, dropout=0.0):
         super().__init__()
-        if heads < 1 or d_model % heads:
+        if num_heads < 1 or d_model % num_heads:
             raise ValueError(
-                f"heads must divide d_model: {heads} does not divide {d_model}"
+                f"num_heads must divide d_model: {num_heads} does not divide {d_model}"
             )
-        self.heads, self.dropout = heads, dropout
+        self.num_heads, self.dropout = num_heads, dropout
         self.W_Q = nn.Linear(d_model, d_model, bias=bias)
         self.W_K = nn.Linear(d_model, d_model, bias=bias)
         self.W_V = nn.Linear(d_model, d_model, bias=bias)
         self.W_O = nn.Linear(d_model, d_model, bias=bias)
 
-    def forward(self, queries, keys, values, mask=None, *, causal=False):
-        """Read (batch, query, d_model) from ``values`` (batch, key, d_model).
+    def forward(self, queries, keys, values, mask=None, *, causal=False, kv_cache=None):
+        """Attend to ``keys``; return (batch, query, d_model).
 
-        A mask of three axes is (batch, query, key), for all heads; any other broadcasts
-        to (batch, head, query, key). Raises ValueError if the shapes do not fit.
+        All three are (batch, token, d_model). A mask of three axes is
+        (batch, query, key), for all heads; any other broadcasts to
+        (batch, head, query, key). With a ``kv_cache`` the keys and values are added to
+        those it holds, and ``causal`` counts the queries as the last of them; keys and
+        values that are None add nothing, as in cross-attention, where the source stays
+        the same. Raises ValueError if the shapes do not fit.
         """
         d_model = self.W_O.in_features
-        check_shapes(queries, keys, values, sizes=(d_model, d_model))
-        K, V = self.project(keys, values)
-        return self.read(queries, K, V, mask, causal=causal)
-
-    def project(self, keys, values):
-        """Return what can be computed once for keys and values: K, V, split by head."""
-        return self.split(self.W_K(keys)), self.split(self.W_V(values))
-
-    def split(self, x):
-        """Cut tokens (batch, token, d_model) into (batch, head, token, d_k)."""
-        cut = "batch token (head d_k) -> batch head token d_k"
-        return rearrange(x, cut, head=self.heads)
-
-    def read(self, queries, K, V, mask=None, *, causal=False):
-        """Read as ``forward`` does, from keys and values that ``project`` returned."""
+        if keys is None:
+            K, V = kv_cache[self]
+        else:
+            check_shapes(queries, keys, values, sizes=(d_model, d_model))
+            K, V = self.split_heads(self.W_K(keys)), self.split_heads(self.W_V(values))
+            if kv_cache is not None:
+                K, V = kv_cache.append(self, K, V)
         if mask is not None and mask.ndim == 3:
             mask = mask.unsqueeze(1)  # (batch, 1, query, key): the same for all heads
-        context = self.attend(self.split(self.W_Q(queries)), K, V, mask, causal)
+        Q = self.split_heads(self.W_Q(queries))  # (batch, head, query, d_k)
+        if causal and kv_cache is not None and Q.shape[-2] < K.shape[-2]:
+            allowed = causal_mask(K.shape[-2], device=Q.device)[-Q.shape[-2] :]
+            mask, causal = allowed if mask is None else mask & allowed, False
+        context = self.attend(Q, K, V, mask, causal)
         join = "batch head token d_k -> batch token (head d_k)"
         return self.W_O(rearrange(context, join))
 
+    def split_heads(self, x):
+        """Cut tokens (batch, token, d_model) into (batch, head, token, d_k)."""
+        split = "batch token (head d_k) -> batch head token d_k"
+        return rearrange(x, split, head=self.num_heads)
+
     def attend(self, Q, K, V, mask, causal):
-        """Weigh and average, without ever holding the weights."""
+        """Return the context (batch, head, query, d_k), without holding the weights."""
         dropout = self.dropout if self.training else 0.0
         return fused_attention(Q, K, V, mask, causal=causal, dropout=dropout)
 
@@ -177,19 +202,19 @@ def fused_attention(Q, K, V, mask=None, *, causal=False, dropout=0.0):
     check_mask(mask, shape, causal=causal)
     if mask is not None:
         if causal:
-            mask, causal = add_causal(mask, shape, device=Q.device), False
+            mask, causal = mask & causal_mask(shape[-1], device=Q.device), False
         mask = torch.atleast_2d(mask)  # the least that the kernel takes
     return F.scaled_dot_product_attention(
         Q, K, V, attn_mask=mask, dropout_p=dropout, is_causal=causal
     )
 
 
-def add_causal(mask, shape, *, device):
-    """Combine a mask, or none, with the causal one, for scores of ``shape``.
+def add_causal(mask, scores):
+    """Combine a mask, or None, with the causal one, for ``scores`` (..., query, key).
 
-    The result broadcasts to it, (..., query, key). Raises ValueError if the mask does
-    not, and unless there are as many queries as keys.
+    Raises ValueError if the mask does not broadcast to the scores, and unless there are
+    as many queries as keys.
     """
-    check_mask(mask, shape, causal=True)
-    causal = causal_mask(shape[-1], device=device)
+    check_mask(mask, scores.shape, causal=True)
+    causal = causal_mask(scores.shape[-1], device=scores.device)
     return causal if mask is None else mask & causal

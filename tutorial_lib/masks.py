@@ -1,10 +1,10 @@
-"""Masks: which query may look at which key.
+"""Masks: which query may attend to which key.
 
-A mask is a boolean tensor and True means "may look", as in
+A mask is a boolean tensor and True means "may attend", as in
 ``torch.nn.functional.scaled_dot_product_attention``. Rows are queries, columns are
 keys. Masks combine with ``&``.
 
-``length_mask`` looks at the lengths, to refuse those that do not fit. So a model that
+``padding_mask`` looks at the lengths, to refuse those that do not fit. So a model that
 calls it runs on numbers alone: not on the meta device, nor under ``torch.export``.
 
 This module knows nothing of scores, weights or models.
@@ -14,7 +14,7 @@ import torch
 
 
 def causal_mask(tokens, *, device=None):
-    """Let each token look at itself and at what came before it.
+    """Let each token attend to itself and to what came before it.
 
     Returns a boolean mask (token, token), True on and below the diagonal:
     Vaswani et al. (2017), section 3.2.3.
@@ -22,8 +22,8 @@ def causal_mask(tokens, *, device=None):
     return torch.ones(tokens, tokens, dtype=torch.bool, device=device).tril()
 
 
-def length_mask(lengths, keys):
-    """Let every query look at the first ``lengths[b]`` keys of its sequence.
+def padding_mask(lengths, keys):
+    """Let every query attend to the first ``lengths[b]`` keys of its sequence.
 
     ``lengths`` holds one whole number per sequence of the batch, each from 0 to
     ``keys``, the padded length. Returns a boolean mask (batch, 1, key). Raises
@@ -38,7 +38,7 @@ def length_mask(lengths, keys):
 
 
 def window_mask(tokens, radius, *, device=None):
-    """Let each token look at itself and at ``radius`` neighbors on either side.
+    """Let each token attend to itself and to ``radius`` neighbors on either side.
 
     Returns a boolean mask (token, token), True where query and key are at most
     ``radius`` positions apart: the restricted self-attention of Vaswani et al.

@@ -1,10 +1,10 @@
 """Positions: telling attention, which sees a set, where each token stands.
 
-First what is added to each token, a vector for its place. Then what changes the scores
-by how far apart query and key are: nothing is added to the tokens, every layer is told
-anew, and fewer queries than keys means that the queries are the last of the keys, as in
-decoding step by step. Last, places that are not numbers in a row: pictures, points in
-space, nodes of a graph.
+First what is added to each token, a vector for its position. Then what changes the
+scores by how far apart query and key are: nothing is added to the tokens, every layer
+is told anew, and fewer queries than keys means that the queries are the last of the
+keys, as in decoding step by step. Last, positions that are not numbers in a row: cells
+of a grid, nodes of a graph.
 
 This module knows neither what the tokens are nor what is done with them.
 """
@@ -20,8 +20,8 @@ def sinusoids(positions, d_model, *, base=10_000):
     """Turn each position into sines and cosines of ``d_model`` / 2 frequencies.
 
     ``positions`` (...) are numbers, whole or not; the result is (..., d_model), sines
-    in the even columns and cosines in the odd. Pair i turns by base^(-2i / d_model)
-    radians per position. Raises ValueError if d_model is odd.
+    in the even columns and cosines in the odd. The angle of pair i grows by
+    base^(-2i / d_model) radians per position. Raises ValueError if d_model is odd.
     Vaswani et al. (2017), section 3.5.
     """
     angles = positions[..., None] * frequencies(d_model, base=base).to(positions.device)
@@ -30,7 +30,10 @@ def sinusoids(positions, d_model, *, base=10_000):
 
 
 def frequencies(d_model, *, base=10_000):
-    """Return the speeds of the ``d_model`` / 2 pairs, in radians per position."""
+    """Return the ``d_model`` / 2 frequencies of the pairs, in radians per position.
+
+    Hugging Face's models call them ``inv_freq``.
+    """
     if d_model % 2:
         raise ValueError(
             f"d_model must be even, because every frequency takes a pair of columns: "
@@ -41,8 +44,17 @@ def frequencies(d_model, *, base=10_000):
     return base**-exponents  # (d_model / 2,)
 
 
-class TableEncoding(nn.Module):
-    """Add a row of ``table`` (token, d_model) to every token."""
+class SinusoidalEncoding(nn.Module):
+    """Add sines and cosines of the position: Vaswani et al. (2017), section 3.5.
+
+    The table of ``max_tokens`` positions is a buffer: it moves with the model and is
+    saved with it, and nothing in it is learned. Raises ValueError if d_model is odd.
+    """
+
+    def __init__(self, d_model, max_tokens):
+        super().__init__()
+        table = sinusoids(torch.arange(max_tokens), d_model)
+        self.register_buffer("table", table.to(torch.get_default_dtype()))
 
     def forward(self, x, start=0):
         """Encode tokens ``x`` (..., token, d_model), the first one at ``start``.
@@ -59,35 +71,22 @@ class TableEncoding(nn.Module):
         return x + self.table[start:end]
 
 
-class SinusoidalEncoding(TableEncoding):
-    """Add sines and cosines of the position: Vaswani et al. (2017), section 3.5.
-
-    The table of ``max_tokens`` positions is a buffer: it moves with the model and is
-    saved with it, and nothing in it is learned. Raises ValueError if d_model is odd.
-    """
-
-    def __init__(self, d_model, max_tokens):
-        super().__init__()
-        table = sinusoids(torch.arange(max_tokens), d_model)
-        self.register_buffer("table", table.to(torch.get_default_dtype()))
-
-
-class LearnedEncoding(TableEncoding):
+class LearnedEncoding(SinusoidalEncoding):
     """Add a learned vector for each of ``max_tokens`` positions: Gehring et al. (2017).
 
     It starts with deviation 0.02, as in Devlin et al. (2019). A position that training
-    never reached gets no gradient, and means nothing.
+    never reached gets no gradient, and means nothing. Otherwise as SinusoidalEncoding.
     """
 
     def __init__(self, d_model, max_tokens):
-        super().__init__()
+        nn.Module.__init__(self)  # the table is a parameter, and not a buffer
         self.table = nn.Parameter(torch.randn(max_tokens, d_model) * 0.02)
 
 
 class RotaryEncoding(nn.Module):
-    """Turn each pair of numbers by an angle that grows with the position.
+    """Rotate each pair of dimensions by an angle that grows with the position.
 
-    A query turned by its position and a key turned by its own have a dot product that
+    A query rotated by its position and a key rotated by its own have a dot product that
     depends on the difference alone: Su et al. (2021), equation 34. ``d_k`` is the size
     of a query or key. Angles are float32 at least, whatever the type of the model: in
     float16 there is no position 2,049. Raises ValueError if d_k is odd.
@@ -98,27 +97,27 @@ class RotaryEncoding(nn.Module):
         self.frequencies = frequencies(d_k, base=base)  # .half() would round a buffer
 
     def forward(self, x, start=0):
-        """Turn ``x`` (..., token, d_k), the first token standing at ``start``."""
+        """Rotate ``x`` (..., token, d_k), the first token standing at ``start``."""
         precise = torch.promote_types(x.dtype, torch.float32)
         positions = start + torch.arange(x.shape[-2], dtype=precise, device=x.device)
         angles = positions[:, None] * self.frequencies.to(x.device)  # (token, d_k / 2)
         even, odd = x[..., 0::2], x[..., 1::2]
         sin, cos = angles.sin(), angles.cos()
-        turned = torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1)
-        return turned.flatten(-2).to(x.dtype)  # (..., token, d_k)
+        rotated = torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1)
+        return rotated.flatten(-2).to(x.dtype)  # (..., token, d_k)
 
 
-class LinearBias(nn.Module):
-    """Lower each score in proportion to the distance: ALiBi, Press et al. (2022).
+class ALiBi(nn.Module):
+    """Lower each score in proportion to the distance: Press et al. (2022).
 
-    Head i of ``heads`` has the slope 2^(-8 (i + 1) / heads): some heads see far, others
-    only what is near. Nothing is learned. Distances count in both directions; with a
-    causal mask that is the paper's form.
+    Head i of ``num_heads`` has the slope 2^(-8 (i + 1) / num_heads): some heads see
+    far, others only what is near. Nothing is learned. Distances count in both
+    directions; with a causal mask that is the paper's form.
     """
 
-    def __init__(self, heads):
+    def __init__(self, num_heads):
         super().__init__()
-        self.register_buffer("head", torch.arange(1, heads + 1))
+        self.register_buffer("head", torch.arange(1, num_heads + 1))
 
     def forward(self, queries, keys):
         """Return what to add to the scores of so many ``queries`` and ``keys``.
@@ -126,32 +125,34 @@ class LinearBias(nn.Module):
         The result is (head, query, key).
         """
         slopes = 2.0 ** (-8 * self.head / len(self.head))
-        apart = distances(queries, keys, device=slopes.device).abs()
-        return -slopes[:, None, None] * apart
+        distance = relative_positions(queries, keys, device=slopes.device).abs()
+        return -slopes[:, None, None] * distance
 
 
-class RelativeBias(nn.Module):
+class RelativePositionBias(nn.Module):
     """Add a learned number for each head and distance: Shaw et al. (2018), simplified.
 
-    Distances beyond ``reach`` count as ``reach``; before and after are told apart. As
-    a bias on the score it is that of Raffel et al. (2020), without their buckets.
+    Distances beyond ``max_distance`` count as ``max_distance``; before and after are
+    told apart. As a bias on the score it is that of Raffel et al. (2020), without their
+    buckets.
     """
 
-    def __init__(self, heads, reach):
+    def __init__(self, num_heads, max_distance):
         super().__init__()
-        self.reach = reach
-        self.table = nn.Parameter(torch.zeros(heads, 2 * reach + 1))
+        self.max_distance = max_distance
+        self.table = nn.Parameter(torch.zeros(num_heads, 2 * max_distance + 1))
 
     def forward(self, queries, keys):
         """Return what to add to the scores of so many ``queries`` and ``keys``.
 
         The result is (head, query, key).
         """
-        apart = distances(queries, keys, device=self.table.device)
-        return self.table[:, apart.clamp(-self.reach, self.reach) + self.reach]
+        relative = relative_positions(queries, keys, device=self.table.device)
+        relative = relative.clamp(-self.max_distance, self.max_distance)
+        return self.table[:, relative + self.max_distance]
 
 
-def distances(queries, keys, *, device=None):
+def relative_positions(queries, keys, *, device=None):
     """Return key position minus query position (query, key), in whole numbers.
 
     ``queries`` and ``keys`` are counts. The last query stands at the last key, and with
@@ -164,26 +165,27 @@ def distances(queries, keys, *, device=None):
 class PositionedAttention(MultiHeadAttention):
     """Multi-head attention whose scores depend on where query and key stand.
 
-    ``rotary`` turns queries and keys, ``bias`` adds to their scores: modules of this
-    file, each of them optional.
+    ``rotary`` rotates queries and keys, ``position_bias`` adds to their scores: modules
+    of this file, each of them optional.
     """
 
-    def __init__(self, d_model, heads, *, rotary=None, bias=None, dropout=0.0):
-        super().__init__(d_model, heads, dropout=dropout)
-        self.rotary, self.score_bias = rotary, bias
+    def __init__(
+        self, d_model, num_heads, *, rotary=None, position_bias=None, dropout=0.0
+    ):
+        super().__init__(d_model, num_heads, dropout=dropout)
+        self.rotary, self.position_bias = rotary, position_bias
 
     def attend(self, Q, K, V, mask, causal):
-        """Weigh and average, the scores changed by the positions."""
+        """Return the context (batch, head, query, d_k), positions in its scores."""
         if self.rotary is not None:
             Q, K = self.rotary(Q, start=K.shape[-2] - Q.shape[-2]), self.rotary(K)
-        if self.score_bias is None:
+        if self.position_bias is None:
             return super().attend(Q, K, V, mask, causal)
         precise = torch.promote_types(Q.dtype, torch.float32)
         Q, K = Q.to(precise), K.to(precise)
         scores = Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5
-        scores = scores + self.score_bias(Q.shape[-2], K.shape[-2])
-        if causal:
-            mask = add_causal(mask, scores.shape, device=scores.device)
+        scores = scores + self.position_bias(Q.shape[-2], K.shape[-2])
+        mask = add_causal(mask, scores) if causal else mask
         weights = masked_softmax(scores, mask).to(V.dtype)
         return F.dropout(weights, self.dropout, self.training) @ V
 
@@ -205,45 +207,20 @@ def sinusoidal_grid(height, width, d_model):
     return torch.cat((rows, columns), dim=-1).flatten(0, 1)
 
 
-def fourier_features(coordinates, frequencies):
-    """Turn points in space into sines and cosines along given directions.
-
-    ``coordinates`` (..., coordinate) are numbers; ``frequencies`` (feature, coordinate)
-    are turns per unit along each direction. Returns (..., 2 · feature), sines first.
-    With random normal frequencies two points' dot product depends on their distance
-    alone, nearly, as a Gaussian kernel does: Rahimi and Recht (2007); Tancik et al.
-    (2020). Raises ValueError if the numbers of coordinates differ.
-    """
-    if coordinates.shape[-1] != frequencies.shape[-1]:
-        raise ValueError(
-            f"points have {coordinates.shape[-1]} coordinates, but frequencies "
-            f"{tuple(frequencies.shape)} are for {frequencies.shape[-1]}: give one row "
-            "per feature and one column per coordinate"
-        )
-    angles = 2 * torch.pi * coordinates @ frequencies.T  # (..., feature)
-    return torch.cat((angles.sin(), angles.cos()), dim=-1)
-
-
 def laplacian_eigenvectors(adjacency, count):
-    """Encode the nodes of a graph by the ``count`` smoothest waves on it.
+    """Encode the nodes of a graph by its ``count`` smoothest eigenvectors.
 
     ``adjacency`` (node, node) is symmetric and holds the weight of each edge, 0 for
     none. Returns the eigenvalues (count,) of the Laplacian D - A, ascending, and the
     eigenvectors (node, count), of length 1 and each with an arbitrary sign. The first
     one is the constant and tells nothing. Raises ValueError if adjacency is not square
-    and symmetric, or has fewer than ``count`` nodes. Dwivedi and Bresson (2021), who
-    normalize by the nodes' degrees.
+    and symmetric. Dwivedi and Bresson (2021), who normalize by the nodes' degrees.
     """
     square = adjacency.ndim == 2 and adjacency.shape[0] == adjacency.shape[1]
     if not (square and torch.equal(adjacency, adjacency.T)):
         raise ValueError(
             f"adjacency must be square and symmetric, (node, node): got "
             f"{tuple(adjacency.shape)}; for a directed graph use (A + A.T) / 2"
-        )
-    if not 1 <= count <= len(adjacency):
-        raise ValueError(
-            f"a graph of {len(adjacency)} nodes has as many eigenvectors: count must "
-            f"lie between 1 and {len(adjacency)}, got {count}"
         )
     adjacency = adjacency.to(torch.promote_types(adjacency.dtype, torch.float32))
     laplacian = adjacency.sum(dim=-1).diag() - adjacency

@@ -15,13 +15,13 @@ def check_mask(mask, shape, *, causal=False):
     if causal and shape[-2] != shape[-1]:
         raise ValueError(
             f"causal=True needs as many queries as keys, got {shape[-2]} and "
-            f"{shape[-1]}: pass a mask that says which key each query may see"
+            f"{shape[-1]}: pass a mask that says which key each query may attend to"
         )
     if mask is None:
         return
     if mask.dtype != torch.bool:
         raise ValueError(
-            f"mask must be boolean, True where a query may look, got {mask.dtype}: "
+            f"mask must be boolean, True where a query may attend, got {mask.dtype}: "
             "make it boolean with mask.bool(), or for 0 and -inf with mask == 0"
         )
     sizes = zip(reversed(mask.shape), reversed(shape), strict=False)

@@ -1,4 +1,4 @@
-"""The Vision Transformer: an image read as a sentence, each patch of it a word.
+"""The Vision Transformer: an image as a sequence of patches.
 
 Dosovitskiy et al. (2021). Images are (batch, channel, height, width), tokens (batch,
 token, d_model): the class token first, if there is one, then the patches row by row.
@@ -12,8 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from tutorial_lib.position import LearnedEncoding
-from tutorial_lib.transformer import EncoderBlock
+from tutorial_lib.transformer import EncoderLayer
 
 
 class PatchEmbedding(nn.Module):
@@ -32,43 +31,16 @@ class PatchEmbedding(nn.Module):
         """Embed ``images`` (batch, channel, height, width): (batch, patch, d_model)."""
         x = self.convolution(images)  # (batch, d_model, rows, columns of patches)
         x = x.flatten(2).mT  # (batch, patch, d_model)
-        return x.contiguous()  # or every block would read it across
-
-
-class ImageTokens(nn.Module):
-    """Turn an image into tokens that know their place: equation 1 of the paper.
-
-    Arguments and errors are those of VisionTransformer. The positions that are added
-    are ``position.table`` (token, d_model), if there are any.
-    """
-
-    def __init__(self, image_size, patch_size, d_model, *, channels, pool, positions):
-        super().__init__()
-        check_options(image_size, patch_size, pool, positions)
-        self.image_shape = (channels, image_size, image_size)
-        self.patches = PatchEmbedding(patch_size, d_model, channels=channels)
-        with_class, side = pool == "cls", image_size // patch_size
-        first = nn.Parameter(torch.randn(d_model) * 0.02) if with_class else None
-        self.class_token, self.position = first, nn.Identity()
-        if positions == "learned":
-            self.position = LearnedEncoding(d_model, with_class + side**2)
-
-    def forward(self, images):
-        """Return the tokens (batch, token, d_model) of ``images``."""
-        check_images(images, self.image_shape)
-        x = self.patches(images)  # (batch, patch, d_model)
-        if self.class_token is not None:
-            first = self.class_token.expand(len(x), 1, -1)  # (batch, 1, d_model)
-            x = torch.cat((first, x), dim=1)  # (batch, 1 + patch, d_model)
-        return self.position(x)
+        return x.contiguous()  # or every layer would read it across
 
 
 class VisionTransformer(nn.Module):
-    """Classify images by letting their patches look at each other.
+    """Classify images by attention between their patches.
 
     ``image_size`` is both height and width, in pixels, and is cut into patches of
-    ``patch_size``; d_model, heads and d_ff are those of each of the ``blocks``. The
-    classes are read from a class token (``pool="cls"``) or from the mean of all
+    ``patch_size``; the sizes of the ``num_layers`` encoder layers are ``d_model``,
+    ``num_heads`` and ``mlp_dim``, the hidden units of their feed-forward networks. The
+    classes are predicted from a class token (``pool="cls"``) or from the mean of all
     patches ("mean"). ``positions`` are "learned" or None. Raises ValueError if the
     patches do not fill the image, or the other sizes do not fit. Dosovitskiy et al.
     (2021), equations 1 to 4.
@@ -78,43 +50,64 @@ class VisionTransformer(nn.Module):
         self,
         image_size,
         patch_size,
-        classes,
-        d_model,
-        blocks,
-        heads,
-        d_ff,
         *,
+        num_classes,
+        d_model,
+        num_layers,
+        num_heads,
+        mlp_dim,
         channels=1,
         pool="cls",
         positions="learned",
         dropout=0.0,
     ):
         super().__init__()
-        options = {"channels": channels, "pool": pool, "positions": positions}
-        self.tokens = ImageTokens(image_size, patch_size, d_model, **options)
-        self.blocks = stack_blocks(blocks, d_model, heads, d_ff, dropout=dropout)
-        self.norm, self.head = nn.LayerNorm(d_model), nn.Linear(d_model, classes)
-        self.pool, self.dropout = pool, nn.Dropout(dropout)
+        _check_options(image_size, patch_size, pool, positions)
+        self.image_shape, self.pool = (channels, image_size, image_size), pool
+        self.patch_embedding = PatchEmbedding(patch_size, d_model, channels=channels)
+        self.class_token = self.position_embedding = None
+        if pool == "cls":
+            self.class_token = nn.Parameter(torch.randn(d_model) * 0.02)
+        if positions == "learned":
+            tokens = (image_size // patch_size) ** 2 + (pool == "cls")
+            self.position_embedding = nn.Parameter(torch.randn(tokens, d_model) * 0.02)
+        options = {"norm_first": True, "activation": F.gelu, "dropout": dropout}
+        self.layers = nn.ModuleList(
+            EncoderLayer(d_model, num_heads, mlp_dim, **options)
+            for _ in range(num_layers)
+        )
+        self.norm, self.head = nn.LayerNorm(d_model), nn.Linear(d_model, num_classes)
+        self.dropout = nn.Dropout(dropout)
 
     def forward(self, images):
-        """Return the logits (batch, classes) of images (batch, channel, height, width).
+        """Return the logits (batch, class) of images (batch, channel, height, width).
 
         Raises ValueError for images of another size than the model was made for.
         """
-        x = self.norm(self.blocks(self.dropout(self.tokens(images))))
+        x = self.embed(images)
+        for layer in self.layers:
+            x = layer(x)
+        x = self.norm(x)
         return self.head(x.mean(dim=1) if self.pool == "mean" else x[:, 0])
 
+    def embed(self, images):
+        """Return the tokens (batch, token, d_model) of ``images``: equation 1."""
+        if images.shape[1:] != self.image_shape:
+            expected = ", ".join(map(str, self.image_shape))
+            raise ValueError(
+                f"images must be (batch, {expected}), as the model was made for: got "
+                f"{tuple(images.shape)}"
+            )
+        x = self.patch_embedding(images)
+        if self.class_token is not None:
+            first = self.class_token.expand(len(x), 1, -1)  # (batch, 1, d_model)
+            x = torch.cat((first, x), dim=1)  # (batch, 1 + patch, d_model)
+        if self.position_embedding is not None:
+            x = x + self.position_embedding
+        return self.dropout(x)
 
-def stack_blocks(blocks, d_model, heads, d_ff, *, dropout=0.0):
-    """Make so many encoder blocks in a row, the norm first and GELU in each."""
-    options = {"norm_first": True, "activation": F.gelu, "dropout": dropout}
-    return nn.Sequential(
-        *(EncoderBlock(d_model, heads, d_ff, **options) for _ in range(blocks))
-    )
 
-
-def check_options(image_size, patch_size, pool, positions):
-    """Raise ValueError unless these are arguments for a VisionTransformer."""
+def _check_options(image_size, patch_size, pool, positions):
     if patch_size < 1 or image_size % patch_size:
         raise ValueError(
             f"patch_size must divide image_size: {patch_size} does not divide "
@@ -126,20 +119,10 @@ def check_options(image_size, patch_size, pool, positions):
         raise ValueError(f'positions must be "learned" or None, got {positions!r}')
 
 
-def check_images(images, shape):
-    """Raise ValueError unless each of the ``images`` is (channel, height, width)."""
-    if images.shape[1:] != shape:
-        expected = ", ".join(map(str, shape))
-        raise ValueError(
-            f"images must be (batch, {expected}), as the model was made for: got "
-            f"{tuple(images.shape)}"
-        )
-
-
-LAYERS = {  # of a block, by the names that torchvision gives them
-    "ln_1": "residuals.0.norm",
+_NAMES = {  # of a layer's parts: torchvision's, and ours
+    "ln_1": "norm1",
     "self_attention.out_proj": "attention.W_O",
-    "ln_2": "residuals.1.norm",
+    "ln_2": "norm2",
     "mlp.0": "feed_forward.W_1",
     "mlp.3": "feed_forward.W_2",
 }
@@ -157,15 +140,15 @@ def from_torchvision(model, *, image_size=None):
     """
     head = _find_head(model)
     ours = _make_empty(model, head, image_size or model.image_size)
-    _copy_layer(ours.tokens.patches.convolution, model.conv_proj)
-    ours.tokens.class_token.copy_(model.class_token[0, 0])
-    side = ours.tokens.image_shape[-1] // model.patch_size
-    table = interpolate_positions(model.encoder.pos_embedding[0], side)
-    ours.tokens.position.table.copy_(table)
-    for block, layer in zip(ours.blocks, model.encoder.layers, strict=True):
-        _copy_block(block, layer)
-    _copy_layer(ours.norm, model.encoder.ln)
-    _copy_layer(ours.head, head)
+    _copy(ours.patch_embedding.convolution, model.conv_proj)
+    ours.class_token.copy_(model.class_token[0, 0])
+    side = ours.image_shape[-1] // model.patch_size
+    positions = interpolate_positions(model.encoder.pos_embedding[0], side)
+    ours.position_embedding.copy_(positions)
+    for layer, theirs in zip(ours.layers, model.encoder.layers, strict=True):
+        _copy_layer(layer, theirs)
+    _copy(ours.norm, model.encoder.ln)
+    _copy(ours.head, head)
     return ours.train(model.training)
 
 
@@ -208,21 +191,21 @@ def _make_empty(model, head, image_size):
         empty = VisionTransformer(
             image_size,
             model.patch_size,
-            head.out_features,
-            model.hidden_dim,
-            len(layers),
-            layers[0].num_heads,
-            model.mlp_dim,
+            num_classes=head.out_features,
+            d_model=model.hidden_dim,
+            num_layers=len(layers),
+            num_heads=layers[0].num_heads,
+            mlp_dim=model.mlp_dim,
             channels=patches.in_channels,
             dropout=model.dropout,
         )
     return empty.to(patches.weight.dtype).to_empty(device=patches.weight.device)
 
 
-def _copy_block(ours, theirs):
+def _copy_layer(ours, theirs):
     attention = theirs.self_attention
-    for name, its_name in LAYERS.items():
-        _copy_layer(ours.get_submodule(its_name), theirs.get_submodule(name))
+    for name, its_name in _NAMES.items():
+        _copy(ours.get_submodule(its_name), theirs.get_submodule(name))
     weights, biases = attention.in_proj_weight.chunk(3), attention.in_proj_bias.chunk(3)
     for name, weight, bias in zip(("W_Q", "W_K", "W_V"), weights, biases, strict=True):
         ours.attention.get_submodule(name).load_state_dict(
@@ -231,7 +214,7 @@ def _copy_block(ours, theirs):
     ours.attention.dropout = attention.dropout
 
 
-def _copy_layer(ours, theirs):
+def _copy(ours, theirs):
     ours.load_state_dict(theirs.state_dict())
     if isinstance(theirs, nn.LayerNorm):
         ours.eps = theirs.eps

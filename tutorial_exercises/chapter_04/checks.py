@@ -170,7 +170,7 @@ batch = Exercise(
     hints=[
         "`pad_sequence(sentences, batch_first=True)` makes the batch; keep the "
         "lengths.",
-        "Hide the padding from every query: `length_mask(lengths, keys=x.shape[1])`.",
+        "Hide the padding from every query: `padding_mask(lengths, keys=x.shape[1])`.",
         "Cut each output to its length: `[o[:n] for o, n in zip(outputs, lengths)]`.",
     ],
 )

@@ -10,7 +10,7 @@ from torch import nn
 
 from tutorial_exercises.exercise import Exercise, Wrong
 from tutorial_lib.attention import AdditiveAttention
-from tutorial_lib.masks import length_mask
+from tutorial_lib.masks import padding_mask
 
 from .dot_product import dot
 
@@ -57,7 +57,7 @@ def _translator(lengths, keys=5):
     attention, cell = AdditiveAttention(3, 4, 6), nn.GRUCell(4, 3)
     for weight in attention.parameters():
         nn.init.normal_(weight)
-    mask = length_mask(lengths, keys)
+    mask = padding_mask(lengths, keys)
     hidden, memory = torch.randn(len(lengths), 3), torch.randn(len(lengths), keys, 4)
     return attention, cell, hidden, memory, mask
 

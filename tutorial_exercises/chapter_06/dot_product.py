@@ -10,7 +10,7 @@ from torch import nn
 
 from tutorial_exercises.exercise import Exercise
 from tutorial_exercises.probe import call_advising
-from tutorial_lib.masks import length_mask
+from tutorial_lib.masks import padding_mask
 
 dot = Exercise(
     "6.4",
@@ -140,7 +140,7 @@ def _(probe):
     probe.build(d_query=3, d_key=6, d_hidden=8)
     own = torch.rand(2, 4, 5) < 0.6
     own[1, 2] = False
-    for mask in (length_mask([5, 2], keys=5), own):
+    for mask in (padding_mask([5, 2], keys=5), own):
         read = probe(*_to_read(), mask)
         message = (
             "A query that may look at nothing reads NaN: its scores are all −∞. "

@@ -75,7 +75,7 @@ mass = Exercise(
     "Top-p by hand",
     name="nucleus",
     returns="batch vocab",
-    fallback="tutorial_lib.sampling:top_p",
+    fallback="tutorial_lib.decoding:top_p",
     hints=[
         "Sort the probabilities of each row from large to small, and add them up: "
         "`cumsum`.",

@@ -17,7 +17,7 @@ follow = Exercise(
     "Rollout",
     name="attention_rollout",
     returns="batch query key",
-    fallback="tutorial_lib.reading:rollout",
+    fallback="tutorial_lib.ablation:rollout",
     hints=[
         "Begin with the identity: before the first layer every token is itself.",
         "In a layer a token is half what it reads and half itself: the mean over the "

@@ -1,14 +1,15 @@
-"""Reading: what a model's answer depends on, asked in six ways.
+"""Ablation and attribution: what a model's answer depends on, asked in six ways.
 
-Rollout reads the recorded maps alone. Gradient times input, occlusion and exchange ask
-the model for its answer again; `without_head` takes a head away and `without_looks`
-forbids it to look: they need no maps.
-An answer is a function of a batch of inputs (batch, token, ...) that returns one number
-for each text, such as the logit of one word less that of another.
+Rollout uses the recorded maps alone. Gradient times input, counterfactuals and
+occlusion ask the model for its answer again; `ablate_head` and `attention_knockout`
+take something away while it runs: they need no maps. An answer is a function of a batch
+of inputs (batch, token, ...) that returns one number for each text, such as a logit
+difference.
 
 This module knows no model and draws nothing.
 """
 
+import inspect
 from contextlib import contextmanager
 
 import torch
@@ -18,8 +19,8 @@ def rollout(maps):
     """Follow the weights through all layers, as if attention were all there is.
 
     ``maps`` are the layers' weights (batch, head, token, token), the first layer first.
-    In each layer, half of a token is what it reads, on average over the heads, and half
-    stays what it was. Returns (batch, token, token): how much of each query comes from
+    In each layer, half of a token is what it attends to, on average over the heads, and
+    half stays what it was. Returns (batch, token, token): how much of each query comes from
     each input. Raises ValueError for maps that are not square or not equally large.
     Abnar and Zuidema (2020), section 4.
     """
@@ -32,8 +33,8 @@ def rollout(maps):
         )
     total = torch.eye(maps[0].shape[-1], dtype=maps[0].dtype, device=maps[0].device)
     for weights in maps:
-        read = weights.mean(dim=1)  # (batch, token, token)
-        total = (read @ total + total) / 2
+        mean = weights.mean(dim=1)  # (batch, token, token)
+        total = (mean @ total + total) / 2
     return total
 
 
@@ -60,40 +61,40 @@ def gradient_times_input(answer, inputs, layer):
 
 
 @torch.no_grad()
-def exchange(answer, inputs, others):
+def counterfactual(answer, inputs, others):
     """Replace one token after the other by that of ``others``, and ask again.
 
     ``others`` broadcasts to ``inputs`` (batch, token, ...). Returns (batch, token): how
-    much the answer falls when this one token is replaced.
+    much the answer drops when this one token is replaced.
     """
     others = others.expand_as(inputs)
-    before, falls = answer(inputs), []
+    before, drops = answer(inputs), []
     for token in range(inputs.shape[1]):
         changed = inputs.clone()
         changed[:, token] = others[:, token]
-        falls.append(before - answer(changed))
-    return torch.stack(falls, dim=1)
+        drops.append(before - answer(changed))
+    return torch.stack(drops, dim=1)
 
 
 def occlusion(answer, inputs, blank):
     """Cover one token after the other with ``blank``, a number or a token's numbers.
 
-    Returns (batch, token): how much the answer falls when this token is covered.
+    Returns (batch, token): how much the answer drops when this token is covered.
     Zeiler and Fergus (2014), section 4.2.
     """
-    return exchange(answer, inputs, torch.as_tensor(blank, dtype=inputs.dtype))
+    return counterfactual(answer, inputs, torch.as_tensor(blank, dtype=inputs.dtype))
 
 
 @contextmanager
-def without_head(projection, head, heads):
-    """Run a model without a head within a ``with`` block: nothing of it is written.
+def ablate_head(projection, head, num_heads):
+    """Zero-ablate a head within a ``with`` block: it adds nothing to the output.
 
-    ``projection`` is the linear layer behind the ``heads`` side by side: ``W_O`` here,
-    ``out_proj`` in torch. Raises ValueError for a head that is not there.
+    ``projection`` is the linear layer behind the ``num_heads`` side by side: ``W_O``
+    here, ``out_proj`` in torch. Raises ValueError for a head that is not there.
     """
-    width = projection.weight.shape[1] // heads
-    if head not in range(heads):
-        raise ValueError(f"head {head} does not exist: choose 0 to {heads - 1}")
+    width = projection.weight.shape[1] // num_heads
+    if head not in range(num_heads):
+        raise ValueError(f"head {head} does not exist: choose 0 to {num_heads - 1}")
     own = slice(head * width, (head + 1) * width)
     kept = projection.weight.detach()[:, own].clone()
     try:
@@ -104,23 +105,25 @@ def without_head(projection, head, heads):
 
 
 @contextmanager
-def without_looks(layers, hidden):
-    """Forbid looks within a ``with`` block, in all heads, and keep all others.
+def attention_knockout(layers, forbidden):
+    """Forbid attention within a ``with`` block, from some queries to some keys.
 
-    ``layers`` are ``MultiHeadAttention`` modules, called with their mask by place, and
-    ``hidden`` (batch, query, key) is True where a query may not look. What was masked
-    before stays masked. Geva et al. (2023) call it attention knockout.
+    ``layers`` are ``MultiHeadAttention`` modules. ``forbidden`` is True where a query
+    may not attend: (batch, query, key), for all heads, or (batch, head, query, key).
+    What was masked before stays masked. Geva et al. (2023).
     """
 
-    def hide(layer, inputs):
-        queries, keys, values, *masks = inputs
-        allowed = ~hidden
-        for mask in masks:
-            if mask is not None:
-                allowed = (allowed if mask.ndim < 4 else allowed[:, None]) & mask
-        return queries, keys, values, allowed
+    def forbid(layer, inputs, options):
+        call = inspect.signature(layer.forward).bind(*inputs, **options)
+        mask, allowed = call.arguments.get("mask"), ~forbidden
+        if mask is not None and mask.ndim != allowed.ndim:
+            mask, allowed = (x[:, None] if x.ndim == 3 else x for x in (mask, allowed))
+        call.arguments["mask"] = allowed if mask is None else allowed & mask
+        return call.args, call.kwargs
 
-    hooks = [layer.register_forward_pre_hook(hide) for layer in layers]
+    hooks = [
+        layer.register_forward_pre_hook(forbid, with_kwargs=True) for layer in layers
+    ]
     try:
         yield
     finally:
