@@ -267,7 +267,7 @@ def round_card(card, bits):
     """Look every number up in the list of middles: the nearest is its own."""
     count = 2**bits
     middles = torch.linspace(-1, 1, 2 * count + 1, dtype=card.dtype)[1::2]
-    gaps = (card.unsqueeze(-1) - middles).abs()  # (batch, d_memory, interval)
+    gaps = (card.unsqueeze(-1) - middles).abs()  # (batch, d_encoder, interval)
     return middles[gaps.argmin(dim=-1)]
 
 

@@ -24,9 +24,9 @@ unrolling = Exercise(
     fallback="tutorial_exercises.chapter_06.solutions:unroll",
     hints=[
         "What does not change from step to step? Compute that before the loop.",
-        "`attention.W_K(memory)` projects all keys; `attention.read` takes keys that "
+        "`attention.W_K(memory)` projects all keys; `attention.attend` takes keys that "
         "are projected already.",
-        "In the loop: `attention.read(hidden.unsqueeze(1), keys, memory, mask)`.",
+        "In the loop: `attention.attend(hidden.unsqueeze(1), keys, memory, mask)`.",
     ],
 )
 
@@ -44,10 +44,10 @@ def unroll(attention, cell, hidden, memory, mask, steps):
 
 
 def _look(attention, state, memory, mask):
-    """Read one sentence, (key, d_memory), for one state; hidden words are left out."""
+    """Read one sentence, (key, d_encoder), for one state; hidden words are left out."""
     words = [word for word, seen in zip(memory, mask[0], strict=True) if seen]
-    query, v = attention.W_Q(state), attention.v.weight[0]
-    scores = [(v * torch.tanh(query + attention.W_K(word))).sum() for word in words]
+    query, w_v = attention.W_Q(state), attention.w_v.weight[0]
+    scores = [(w_v * torch.tanh(query + attention.W_K(word))).sum() for word in words]
     powers = [math.exp(score - max(scores)) for score in scores]
     return sum(p * word for p, word in zip(powers, words, strict=True)) / sum(powers)
 
@@ -65,13 +65,13 @@ def _translator(lengths, keys=5):
 def _states(probe, arguments, steps):
     """Unroll; where that fails, say what was given to the first look instead."""
     attention, _, hidden, memory, _ = arguments
-    looks, read = [], attention.read
+    looks, attend = [], attention.attend
 
     def noted(queries, projected_keys, values, mask=None):
         looks.append((queries, projected_keys, values))
-        return read(queries, projected_keys, values, mask)
+        return attend(queries, projected_keys, values, mask)
 
-    attention.read = noted
+    attention.attend = noted
     try:
         return probe(*arguments, steps)
     except Wrong:
@@ -93,8 +93,8 @@ _LOOK = (
     ("query-axis", "keys-not-projected", "values"),
     (
         "The query is the state with one more axis, (batch, 1, d_hidden)",
-        "`attention.read` takes keys that are projected already, one for each word of "
-        "the memory",
+        "`attention.attend` takes keys that are projected already, one for each word "
+        "of the memory",
         "What is read, the values, is the memory as it is",
     ),
 )

@@ -15,7 +15,7 @@ from tutorial_lib.masks import padding_mask
 dot = Exercise(
     "6.4",
     "A dot product instead",
-    name="DotProductReader",
+    name="DotProductAttention",
     returns="batch query d_v",
     hints=[
         "Queries through `self.W_Q`; the keys come projected already. Then both have "
@@ -28,7 +28,7 @@ dot = Exercise(
 
 
 @dot.spec
-class DotProductReader(nn.Module):
+class DotProductAttention(nn.Module):
     """Read for one query at a time; hidden keys are left out."""
 
     def __init__(self, d_query, d_key, d_hidden):
@@ -37,10 +37,10 @@ class DotProductReader(nn.Module):
         self.W_K = nn.Linear(d_key, d_hidden, bias=False)
 
     def forward(self, queries, keys, values, mask=None):
-        """Project the keys, then read."""
-        return self.read(queries, self.W_K(keys), values, mask)
+        """Project the keys, then attend."""
+        return self.attend(queries, self.W_K(keys), values, mask)
 
-    def read(self, queries, projected_keys, values, mask=None):
+    def attend(self, queries, projected_keys, values, mask=None):
         """Add up products, one pair at a time."""
         outputs = queries.new_zeros(*queries.shape[:2], values.shape[-1])
         everything = torch.ones(*queries.shape[:2], values.shape[1])
@@ -75,13 +75,13 @@ _SHAPES = [
     (
         "[2, 8] but got: [2, 6]",
         "keys-not-projected",
-        "`read` takes keys that are projected already: `forward` gives it "
+        "`attend` takes keys that are projected already: `forward` gives it "
         "`self.W_K(keys)`.",
     ),
     (
         "(10x8 and 6x8)",
         "projects-again",
-        "`read` gets keys that are projected already: do not put them through "
+        "`attend` gets keys that are projected already: do not put them through "
         "`self.W_K` again.",
     ),
     (
@@ -121,7 +121,7 @@ _SHAPES = [
     (
         "d_hidden'",
         "no-size",
-        "`read` knows no d_hidden by that name: it is the size of a projected query, "
+        "`attend` knows no d_hidden by that name: it is the size of a projected query, "
         "`Q.shape[-1]`.",
     ),
 ]

@@ -16,18 +16,18 @@ splitting = Exercise(
     hints=[
         "First cut the last axis alone: (batch, token, head, d_k). Nothing moves.",
         "Then the token axis and the head axis change places.",
-        "`x.view(batch, token, heads, d_k).transpose(1, 2)`, or with rearrange "
+        "`x.view(batch, token, num_heads, d_k).transpose(1, 2)`, or with rearrange "
         '`"batch token (head d_k) -> batch head token d_k"`.',
     ],
 )
 
 
 @splitting.spec
-def split_heads(x, heads):
+def split_heads(x, num_heads):
     """Put every number where it belongs, one after the other."""
-    d_k = x.shape[-1] // heads
-    parts = x.new_zeros(x.shape[0], heads, x.shape[1], d_k)
-    for head in range(heads):
+    d_k = x.shape[-1] // num_heads
+    parts = x.new_zeros(x.shape[0], num_heads, x.shape[1], d_k)
+    for head in range(num_heads):
         for i in range(d_k):
             parts[:, head, :, i] = x[:, :, head * d_k + i]
     return parts
@@ -52,7 +52,7 @@ several = Exercise(
     name="SeveralHeads",
     returns="batch query d_model",
     hints=[
-        "`d_k = d_model // heads` in `__init__`, but each of the four layers is "
+        "`d_k = d_model // num_heads` in `__init__`, but each of the four layers is "
         "`nn.Linear(d_model, d_model)`: it serves all heads at once.",
         "After the projections split Q, K and V into (batch, head, token, d_k). Then "
         "the scores have a head axis, and `mask.unsqueeze(1)` is right.",
@@ -68,16 +68,16 @@ several = Exercise(
 class SeveralHeads(nn.Module):
     """Compute one head, one query at a time; hidden keys are left out."""
 
-    def __init__(self, d_model, heads):
+    def __init__(self, d_model, num_heads):
         super().__init__()
-        self.heads = heads
+        self.num_heads = num_heads
         for name in ("W_Q", "W_K", "W_V", "W_O"):
             setattr(self, name, nn.Linear(d_model, d_model))
 
     def forward(self, queries, keys, values, mask=None):
         """Go through sentences, heads and queries."""
         Q, K, V = self.W_Q(queries), self.W_K(keys), self.W_V(values)
-        d_k, joined = Q.shape[-1] // self.heads, torch.zeros_like(Q)
+        d_k, joined = Q.shape[-1] // self.num_heads, torch.zeros_like(Q)
         for b in range(len(Q)):
             for start in range(0, Q.shape[-1], d_k):
                 own = slice(start, start + d_k)
@@ -93,10 +93,10 @@ def _triple(queries=4, keys=5):
     return [torch.randn(2, count, 12) for count in (queries, keys, keys)]
 
 
-def _build(probe, heads):
+def _build(probe, num_heads):
     """Build a layer; where its parameters differ, say first what they should be."""
     try:
-        return probe.build(12, heads)
+        return probe.build(12, num_heads)
     except Wrong as wrong:
         if wrong.code != "parameters":
             raise
@@ -177,7 +177,7 @@ terms = Exercise(
     hints=[
         "The joined heads times W_Oᵀ: which rows of W_Oᵀ does head 0 meet?",
         "The first d_k rows of `W_O.weight.T` belong to head 0, the next to head 1.",
-        "`rows = W_O.weight.T.reshape(heads, d_k, d_model)`; `context @ rows`.",
+        "`rows = W_O.weight.T.reshape(num_heads, d_k, d_model)`; `context @ rows`.",
     ],
 )
 
@@ -185,10 +185,10 @@ terms = Exercise(
 @terms.spec
 def head_terms(context, W_O):
     """Let all heads but one be silent, one after the other."""
-    batch, heads, tokens, d_k = context.shape
+    batch, num_heads, tokens, d_k = context.shape
     found = []
-    for head in range(heads):
-        joined = context.new_zeros(batch, tokens, heads * d_k)
+    for head in range(num_heads):
+        joined = context.new_zeros(batch, tokens, num_heads * d_k)
         joined[..., head * d_k : (head + 1) * d_k] = context[:, head]
         found.append(W_O(joined) - (0 if W_O.bias is None else W_O.bias))
     return torch.stack(found, dim=1)
@@ -215,7 +215,8 @@ pruning = Exercise(
     name="prune",
     fallback="tutorial_exercises.chapter_08.solutions:prune",
     hints=[
-        "`kept = list(range(heads))`, and a loop that takes out one head at a time.",
+        "`kept = list(range(num_heads))`, and a loop that takes out one head at a "
+        "time.",
         "Every candidate is `[head for head in kept if head != out]` for one `out` in "
         "`kept`; the best is `max(candidates, key=score)`.",
         "Stop when the best candidate's score is below `score(all) - loss`, with all "
@@ -225,9 +226,9 @@ pruning = Exercise(
 
 
 @pruning.spec
-def prune(score, heads, loss):
+def prune(score, num_heads, loss):
     """Score every candidate, and go on with the best while it is good enough."""
-    kept = list(range(heads))
+    kept = list(range(num_heads))
     enough = score(kept) - loss
     while len(kept) > 1:
         scored = [(score([j for j in kept if j != i]), i) for i in kept]
@@ -248,11 +249,11 @@ def _table(worth, pairs=()):
     return score
 
 
-def _keeps(heads, loss, worth, pairs=()):
+def _keeps(num_heads, loss, worth, pairs=()):
     """Return a step that compares the kept heads with the oracle's."""
 
     def step(probe):
-        kept = probe(_table(worth, pairs), heads, loss)
+        kept = probe(_table(worth, pairs), num_heads, loss)
         is_list = isinstance(kept, (list, tuple, set))
         probe.require(is_list, "type", "Return the list of the heads that are kept.")
         probe.require(kept, "empty", "Keep at least one head.")

@@ -91,20 +91,20 @@ halves = Exercise(
     hints=[
         "Write down for d_k = 6 which column must come out where: 0, 2, 4, then 1, 3, "
         "5.",
-        "`W.unflatten(1, (heads, -1))` has an axis for the heads: (d_model, heads, "
+        "`W.unflatten(1, (num_heads, -1))` has an axis for the heads: (d_model, head, "
         "d_k). Every head gets the same new order, and `flatten(1)` joins them again.",
-        "`W.unflatten(1, (heads, -1, 2))` is (d_model, heads, pair, 2). Which two axes "
-        "must change places, so that `flatten(1)` lists all first numbers before all "
-        "second ones?",
+        "`W.unflatten(1, (num_heads, -1, 2))` is (d_model, head, pair, 2). Which two "
+        "axes must change places, so that `flatten(1)` lists all first numbers before "
+        "all second ones?",
     ],
 )
 
 
 @halves.spec
-def for_halves(W, heads):
+def for_halves(W, num_heads):
     """Move column by column."""
-    moved, d_k = torch.zeros_like(W), W.shape[1] // heads
-    for head in range(heads):
+    moved, d_k = torch.zeros_like(W), W.shape[1] // num_heads
+    for head in range(num_heads):
         for i in range(d_k // 2):
             first = head * d_k
             moved[:, first + i] = W[:, first + 2 * i]

@@ -89,8 +89,8 @@ mending = Exercise(
         "its last word. Which logits move?",
         "Then feed it word by word. At which place does each word think it stands? "
         "`before` tells how many words there were.",
-        "`self.position` takes the place of the first new word as `start=`: 0, or the "
-        "number of tokens in `before`.",
+        "`self.position_encoding` takes the place of the first new word as `start=`: "
+        "0, or the number of tokens in `before`.",
         "Write down the causal mask of five tokens. If the last two are new, which of "
         "its rows are theirs?",
     ],
@@ -101,22 +101,22 @@ mending = Exercise(
 class MendedDecoder(nn.Module):
     """Go through the new words one by one; each sees what stands up to it."""
 
-    def __init__(self, vocab, d_model, max_tokens):
+    def __init__(self, vocab_size, d_model, max_tokens):
         super().__init__()
-        self.words = nn.Embedding(vocab, d_model)
-        self.position = SinusoidalEncoding(d_model, max_tokens)
+        self.token_embedding = nn.Embedding(vocab_size, d_model)
+        self.position_encoding = SinusoidalEncoding(d_model, max_tokens)
         self.attention = MultiHeadAttention(d_model, 2)
-        self.vocab = nn.Linear(d_model, vocab)
+        self.lm_head = nn.Linear(d_model, vocab_size)
 
     def forward(self, words, before=None):
         """Add each word at its place, and let it look at all that there is."""
         seen = [] if before is None else list(before.split(1, dim=1))
         logits = []
         for word in words.split(1, dim=1):
-            x = self.words(word) + self.position.table[len(seen)]
+            x = self.token_embedding(word) + self.position_encoding.table[len(seen)]
             seen.append(x)
             keys = torch.cat(seen, dim=1)
-            logits.append(self.vocab(x + self.attention(x, keys, keys)))
+            logits.append(self.lm_head(x + self.attention(x, keys, keys)))
         return torch.cat(logits, dim=1), torch.cat(seen, dim=1)
 
 
@@ -196,8 +196,8 @@ exchanging = Exercise(
         "the decoder reads nothing else of the source.",
         "Encode both sentences whole, copy the first memory with `clone`, and write "
         "the one row of the second into it.",
-        "`model.decoder.start(memory, lengths)` makes the state from which "
-        "`model.decoder(target, state)` gives the logits, and a new state.",
+        "`model.decoder(target, memory)` gives the logits: where nothing is padding, "
+        "the source needs no mask.",
     ],
 )
 
@@ -210,7 +210,7 @@ def with_row_of(model, source, other, row, target):
     rows = model.encoder(source, lengths).unbind(dim=1)
     theirs = model.encoder(other, lengths).unbind(dim=1)
     memory = torch.stack([*rows[:row], theirs[row], *rows[row + 1 :]], dim=1)
-    return model.decoder(target, model.decoder.start(memory, lengths))[0]
+    return model.decoder(target, memory)
 
 
 def _exchange(row, batch=1):

@@ -114,7 +114,7 @@ some = Exercise(
     name="read_some",
     returns="batch class",
     hints=[
-        "`model.tokens(images)` makes the tokens, with their places: the class token "
+        "`model.embed(images)` makes the tokens, with their places: the class token "
         "first, then the patches. Choose among them before the blocks.",
         "Row 0 is the class token's, so patch i is row 1 + i. Every image needs a list "
         "of rows of its own: first 0, and then those of its patches.",
@@ -129,16 +129,19 @@ def read_some(model, images, kept):
     """Read one image after the other, and pick its tokens one by one."""
     logits = []
     for image, patches in zip(images, kept.tolist(), strict=True):
-        tokens = model.tokens(image[None])[0]
-        x = torch.stack([tokens[0], *(tokens[1 + i] for i in patches)])
-        logits.append(model.head(model.norm(model.blocks(x[None])))[0, 0])
+        tokens = model.embed(image[None])[0]
+        x = torch.stack([tokens[0], *(tokens[1 + i] for i in patches)])[None]
+        for layer in model.layers:
+            x = layer(x)
+        logits.append(model.head(model.norm(x))[0, 0])
     return torch.stack(logits)
 
 
 @torch.no_grad()
 def _reader():
     """Return a small model, of 3 × 3 patches, whose every number counts."""
-    model = VisionTransformer(6, 2, 4, 8, blocks=2, heads=2, d_ff=16).eval()
+    sizes = {"d_model": 8, "num_layers": 2, "num_heads": 2, "mlp_dim": 16}
+    model = VisionTransformer(6, 2, num_classes=4, **sizes).eval()
     for parameter in model.parameters():
         parameter.add_(0.4 * torch.randn_like(parameter))
     return model.requires_grad_(False)
