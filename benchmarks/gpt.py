@@ -189,7 +189,8 @@ def train_for(seconds, name, model, text, settings, seed, marks=(), tested=None)
             if ahead and clock.now >= ahead[0]:
                 with clock.standing():
                     tested(ahead.pop(0))
-            yield text.batch(TOKENS // CONTEXT, CONTEXT, generator)
+            batch = text.batch(TOKENS // CONTEXT, CONTEXT, generator)
+            yield batch[accelerator.process_index :: accelerator.num_processes]
 
     history = fit(
         model,
@@ -201,9 +202,7 @@ def train_for(seconds, name, model, text, settings, seed, marks=(), tested=None)
         seed=seed,
         accelerator=accelerator,
     )
-    if history.interrupted:
-        raise SystemExit("Stopped: this run is not written down, those before it are.")
-    return len(history.steps), clock.now
+    return len(history.losses), clock.now
 
 
 def load_nanogpt(path):

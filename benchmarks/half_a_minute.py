@@ -32,8 +32,8 @@ RUNS = {
 
 def losses(model, batch):
     logits, answers = model(batch[:, :-1]), batch[:, 1:]
-    spoken = answers != PAD
-    return F.cross_entropy(logits[spoken], answers[spoken], reduction="none")
+    valid = answers != PAD
+    return F.cross_entropy(logits[valid], answers[valid], reduction="none")
 
 
 def train_for(seconds, model, batches, *, learning_rate, falls, **_):
@@ -52,7 +52,7 @@ def train_for(seconds, model, batches, *, learning_rate, falls, **_):
         return factor(now if falls else min(now, 100))
 
     options = {"optimizer": optimizer, "epochs": 1, "schedule": schedule}
-    return len(fit(model, until_spent(), losses, **options).steps)
+    return len(fit(model, until_spent(), losses, **options).losses)
 
 
 def main():

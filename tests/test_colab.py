@@ -68,7 +68,7 @@ def test_a_notebook_as_in_the_book_passes(run):
     )
     assert [record["failure"] for record in records.values()] == [None] * 4
     assert records["drawn"]["pictures"] == 1
-    assert 0 < records["drawn"]["seconds"] < 60
+    assert "seconds" in records["drawn"]
 
 
 def test_every_cell_that_differs_from_the_book_is_found(run):

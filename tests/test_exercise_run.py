@@ -92,10 +92,8 @@ def test_a_loop_that_swallows_every_stop_is_stopped():
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs signals")
 def test_a_long_wait_is_cut_short():
-    start = time.monotonic()
-    result = judge(lambda: time.sleep(60), seconds=LIMIT)
-    assert result.code == "time"
-    assert time.monotonic() - start < 10
+    never = threading.Event()  # uncut, this test would not end
+    assert judge(lambda: never.wait(), seconds=LIMIT).code == "time"
 
 
 @pytest.mark.parametrize("place", PLACES)
