@@ -22,7 +22,6 @@ from torch import nn
 from tutorial_lib.data.counts import check_counts
 from tutorial_lib.data.text import BOS, EOS, pad
 from tutorial_lib.progress_bar import progress_bar
-from tutorial_lib.recording import is_recorded
 
 
 class Decoded(NamedTuple):
@@ -94,10 +93,9 @@ def beam_search(
     positive penalty favors long sentences.
 
     Otherwise as ``greedy``, which is ``width=1``. Raises ValueError for a width below 1
-    too, and for one above 1 within ``record_attention``: the beams change places, so
-    that the maps would be nobody's.
+    too.
     """
-    _check_search(model, width, max_tokens)
+    _check_search(width, max_tokens)
     if not len(source):
         return Decoded([], torch.zeros(0, device=source.device))
     batch, device = len(source), source.device
@@ -238,14 +236,9 @@ def _sentences(written, eos):
     return [row[: row.index(eos)] if eos in row else row for row in rows]
 
 
-def _check_search(model, width, max_tokens):
+def _check_search(width, max_tokens):
     check_counts(width=width)
     check_counts(max_tokens=max_tokens, least=0)
-    if width > 1 and is_recorded(model):
-        raise ValueError(
-            "a beam search cannot be recorded, because its beams change places: search "
-            "first, then record model(source, lengths, target) on what it wrote"
-        )
 
 
 def _check_numbers(total, words):
