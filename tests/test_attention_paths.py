@@ -1,4 +1,4 @@
-"""One number on every path: explicit, fused, with positions, watched or not."""
+"""One number on every path: explicit, fused, with positions, cached, watched or not."""
 
 import pytest
 import torch
@@ -7,13 +7,18 @@ from hypothesis import strategies as st
 
 from tutorial_lib.attention import (
     AdditiveAttention,
+    KVCache,
     MultiHeadAttention,
     attention_weights,
     fused_attention,
     scaled_dot_product_attention,
 )
 from tutorial_lib.masks import causal_mask
-from tutorial_lib.position import PositionedAttention, RelativePositionBias, RotaryEncoding
+from tutorial_lib.position import (
+    PositionedAttention,
+    RelativePositionBias,
+    RotaryEncoding,
+)
 from tutorial_lib.recording import record_attention
 
 BATCH, HEAD, QUERY, KEY = 2, 2, 3, 5
@@ -24,23 +29,28 @@ seeds = st.integers(0, 2**32)
 def layers():
     """Make layers with the same weights, whose positions change no score."""
     plain, bias = MultiHeadAttention(8, HEAD), RelativePositionBias(HEAD, 2)
-    positioned = PositionedAttention(8, HEAD, bias=bias)
+    positioned = PositionedAttention(8, HEAD, position_bias=bias)
     positioned.load_state_dict(plain.state_dict(), strict=False)
     return plain, positioned
 
 
 def watched(layer):
-    def read(*inputs, **options):
+    def call(*inputs, **options):
         with record_attention(layer):
             return layer(*inputs, **options)
 
-    return read
+    return call
+
+
+def cached(layer):
+    return lambda *inputs, **options: layer(*inputs, **options, kv_cache=KVCache())
 
 
 def paths(queries, keys):
     """Return every way from tokens (batch, token, 8) to outputs, by its name."""
     plain, positioned = layers()
-    Q, (K, V) = plain.split(plain.W_Q(queries)), plain.project(keys, keys)
+    Q = plain.split_heads(plain.W_Q(queries))
+    K, V = (plain.split_heads(W(keys)) for W in (plain.W_K, plain.W_V))
 
     def join(contexts):
         return plain.W_O(contexts.transpose(1, 2).flatten(2))
@@ -54,14 +64,11 @@ def paths(queries, keys):
     def fused(mask=None, **options):
         return join(fused_attention(Q, K, V, mask, **options))
 
-    def read(mask=None, **options):
-        return plain.read(queries, K, V, mask, **options)
-
-    found = {"explicit": explicit, "weights": by_weights, "fused": fused, "read": read}
+    found = {"explicit": explicit, "weights": by_weights, "fused": fused}
     for layer in (plain, positioned):
-        for call in (layer, watched(layer)):
-            name = f"{type(layer).__name__} {'' if call is layer else 'watched'}"
-            found[name] = lambda mask=None, call=call, **options: call(
+        for way in (lambda layer: layer, watched, cached):
+            name = f"{type(layer).__name__} {way.__name__}"
+            found[name] = lambda mask=None, call=way(layer), **options: call(
                 queries, keys, keys, mask, **options
             )
     return found
@@ -108,7 +115,7 @@ def test_whatever_broadcasts_is_the_same_mask_on_every_path(
         (torch.ones(3, 4).bool(), r"mask (3, 4) does not broadcast"),
         (torch.ones(3, 1, 1, 5).bool(), r"mask (3, 1, 1, 5) does not broadcast"),
         (torch.ones(1, 1, 1, 1, 1).bool(), r"mask (1, 1, 1, 1, 1) does not broadcast"),
-        (torch.zeros(5), "mask must be boolean"),
+        (torch.zeros(5), "mask must be boolean, True where a query may attend, got tor"),
         (torch.tensor(1), "mask must be boolean"),
     ],
     ids=lambda given: str(tuple(given.shape)) if torch.is_tensor(given) else "",
@@ -126,7 +133,8 @@ def test_what_is_no_mask_is_refused_in_one_sentence_by_all(mask, says, causal):
 def test_causal_over_unequal_lengths_is_refused_in_one_sentence_by_all(mask, queries):
     x = torch.randn(BATCH, KEY, 8)
     mask = mask if mask is None else mask[:queries]
-    calls = paths(x[:, :queries], x).values()
+    calls = paths(x[:, :queries], x)
+    calls = [call for name, call in calls.items() if "cached" not in name]
     [sentence] = {sentence_of(call, mask, causal=True) for call in calls}
     assert f"as many queries as keys, got {queries} and {KEY}:" in sentence
 
@@ -143,7 +151,7 @@ def test_no_batch_no_query_and_no_key_have_an_answer(batch, query, key, mask, ca
     calls = paths(queries, keys)
     expected = calls["explicit"](mask, causal=causal)
     assert expected.shape == (batch, query, 8)
-    if key == 0:  # nothing is read: what is left is the last layer's bias
+    if key == 0:  # there is nothing to attend to: the last layer's bias is left
         assert expected.eq(expected[:1, :1]).all()
     for call in calls.values():
         found = call(mask, causal=causal)
@@ -156,21 +164,6 @@ def test_no_batch_no_query_and_no_key_have_an_answer(batch, query, key, mask, ca
     assert found.shape == (batch, query, 8) and found.isfinite().all()
     rotary = PositionedAttention(8, HEAD, rotary=RotaryEncoding(4))
     assert rotary(queries, keys, keys, mask, causal=causal).isfinite().all()
-
-
-@pytest.mark.parametrize("bad", [torch.nan, torch.inf, -torch.inf])
-@pytest.mark.parametrize("which", ["keys", "values"])
-def test_watching_changes_nothing_where_numbers_are_not_finite(bad, which):
-    layer, (queries, keys, values) = (
-        MultiHeadAttention(8, HEAD),
-        torch.randn(3, 2, 5, 8),
-    )
-    {"keys": keys, "values": values}[which][0, 4] = bad
-    mask = torch.arange(KEY) < 4  # it is hidden, and must be finite all the same
-    unwatched = layer(queries, keys, values, mask)
-    found = watched(layer)(queries, keys, values, mask)
-    torch.testing.assert_close(found, unwatched, atol=0, rtol=0, equal_nan=True)
-    assert found[0].isnan().all() and found[1].isfinite().all()
 
 
 def test_keys_may_lack_the_batch_that_queries_and_mask_have():

@@ -2,7 +2,7 @@
 
 import math
 from functools import partial
-from itertools import product
+from itertools import pairwise, product
 from types import SimpleNamespace
 
 import pytest
@@ -11,367 +11,466 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
+from tutorial_lib.attention import KVCache
 from tutorial_lib.data.text import BOS, EOS, Vocabulary, pad
-from tutorial_lib.decoding import Recomputing, beam_search, greedy, select, translate
+from tutorial_lib.decoding import (
+    apply_temperature,
+    beam_search,
+    greedy,
+    min_p,
+    sample,
+    select,
+    speculative_decode,
+    top_k,
+    top_p,
+    translate,
+)
 from tutorial_lib.seq2seq import AttentionDecoder, Decoder, Encoder, Seq2Seq
+from tutorial_lib.transformer import DecoderState
 
-VOCAB = 6
 LENGTHS = torch.tensor([4, 1, 3, 2])
 SOURCE = torch.tensor([[4, 5, 6, 7], [5, 0, 0, 0], [7, 7, 4, 0], [6, 4, 0, 0]])
 
 
-def make_model(seed, *, decoder=AttentionDecoder, vocab=VOCAB, dropout=0.0):
-    """Make a model whose logits are far from uniform and differ from word to word."""
+def make_model(seed, *, decoder=AttentionDecoder, dropout=0.0):
+    """Make a model whose logits are far from uniform and differ between tokens."""
     torch.manual_seed(seed)
-    sizes = (vocab, 4, 7, 12, *([5] if decoder is AttentionDecoder else []))
+    sizes = (6, 4, 7, 12, *([5] if decoder is AttentionDecoder else []))
     model = Seq2Seq(Encoder(9, 4, 6, dropout=dropout), decoder(*sizes, dropout=dropout))
     for parameter in model.parameters():
         nn.init.normal_(parameter, std=0.7)
     return model
 
 
+def decoded(decode, model, source=SOURCE, lengths=LENGTHS, max_new_tokens=8):
+    """Decode from what the model makes of some sources."""
+    with torch.no_grad():
+        first, state = torch.full((len(source), 1), BOS), model.encode(source, lengths)
+    return decode(model, first, state, max_new_tokens=max_new_tokens)
+
+
 @torch.no_grad()
-def log_probability(model, i, words, *, ended=True):
-    """Sum what teacher forcing gives the words, for source i."""
-    target = torch.tensor([[BOS, *words]])
-    length = LENGTHS[i : i + 1]
-    logits = model(SOURCE[i : i + 1, : length[0]], length, target)[0].log_softmax(-1)
-    expected = [*words, EOS] if ended else words
-    return sum(float(logits[t, word]) for t, word in enumerate(expected))
+def teacher_forced(model, i, tokens, *, length):
+    """Return the log-probabilities (token, vocab) along a translation of source i."""
+    target, n = torch.tensor([[BOS, *tokens, EOS][: length + 1]]), LENGTHS[i : i + 1]
+    logits = model(SOURCE[i : i + 1, : n[0]], n, target[:, :-1])[0]
+    return logits.log_softmax(-1), target[0, 1:]
 
 
 @pytest.mark.parametrize("decoder", [Decoder, AttentionDecoder])
-@pytest.mark.parametrize("seed", range(8))
-def test_greedy_takes_the_likeliest_word_at_every_position(decoder, seed):
-    model = make_model(seed, decoder=decoder)
-    found = greedy(model, SOURCE, LENGTHS, max_tokens=8)
-    for i, words in enumerate(found.tokens):
-        target = torch.tensor([[BOS, *words]])
-        best = model(SOURCE[i : i + 1], LENGTHS[i : i + 1], target)[0].argmax(-1)
-        ended = len(words) < 8
-        assert best.tolist()[: len(words)] == words
-        assert not ended or best[-1] == EOS
-        expected = log_probability(model, i, words, ended=ended)
-        assert float(found.log_probabilities[i]) == pytest.approx(expected, abs=1e-4)
-
-
-def test_the_models_above_end_some_sentences_and_leave_others_open():
-    written = [
-        words
-        for seed in range(8)
-        for words in greedy(make_model(seed), SOURCE, LENGTHS, max_tokens=8).tokens
-    ]
-    lengths = [len(words) for words in written]
-    assert lengths.count(8) < len(lengths) - 2 and len(set(lengths)) >= 3
-
-
-def search_everything(model, i, longest, *, penalty=0.0):
-    """Score every sentence that is finished after at most `longest` words."""
-    words = [word for word in range(VOCAB) if word != EOS]
-    scores = {}
-    for length in range(longest):
-        for sentence in product(words, repeat=length):
-            score = log_probability(model, i, sentence)
-            scores[sentence] = score / ((6 + length) / 6) ** penalty  # <eos> counts
-    return max(scores, key=scores.get)
-
-
-@pytest.mark.parametrize("seed", [1, 5])
-@pytest.mark.parametrize("penalty", [0.0, 1.0, -0.5, 3.0])
-def test_a_beam_as_wide_as_the_language_finds_the_best_sentence_of_all(penalty, seed):
-    model = make_model(seed)
-    found = beam_search(
-        model, SOURCE, LENGTHS, width=200, max_tokens=3, length_penalty=penalty
-    )
-    for i, words in enumerate(found.tokens):
-        assert tuple(words) == search_everything(model, i, 3, penalty=penalty)
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_a_beam_of_one_is_greedy(seed):
-    model = make_model(seed)
-    wide = beam_search(model, SOURCE, LENGTHS, width=1, max_tokens=8)
-    narrow = greedy(model, SOURCE, LENGTHS, max_tokens=8)
-    assert wide.tokens == narrow.tokens
-    torch.testing.assert_close(wide.log_probabilities, narrow.log_probabilities)
-
-
-@pytest.mark.parametrize("width", [2, 3, 5])
-@pytest.mark.parametrize("seed", range(4))
-def test_a_beams_log_probability_is_that_of_its_sentence(width, seed):
-    model = make_model(seed)
-    found = beam_search(model, SOURCE, LENGTHS, width=width, max_tokens=8)
-    for i, words in enumerate(found.tokens):
-        expected = log_probability(model, i, words, ended=len(words) < 8)
-        assert float(found.log_probabilities[i]) == pytest.approx(expected, abs=1e-4)
-
-
-@pytest.mark.parametrize("width", [1, 3])
-def test_a_batch_gives_what_each_sentence_alone_gives(width):
-    model = make_model(2)
-    together = beam_search(model, SOURCE, LENGTHS, width=width, max_tokens=8)
-    for i in range(len(SOURCE)):
-        one, length = SOURCE[i : i + 1, : LENGTHS[i]], LENGTHS[i : i + 1]
-        alone = beam_search(model, one, length, width=width, max_tokens=8)
-        assert alone.tokens[0] == together.tokens[i]
-
-
-def test_a_wider_beam_finds_sentences_that_greedy_misses():
-    better = 0
-    for seed in range(8):
-        model = make_model(seed)
-        narrow = greedy(model, SOURCE, LENGTHS, max_tokens=8).log_probabilities
-        wide = beam_search(model, SOURCE, LENGTHS, width=6, max_tokens=8)
-        better += (wide.log_probabilities > narrow + 1e-4).sum().item()
-    assert better >= 5
-
-
-def test_a_positive_length_penalty_favors_long_sentences():
-    model = make_model(1)
+@pytest.mark.parametrize(
+    "decode", [greedy, *(partial(beam_search, num_beams=n) for n in (1, 2, 5))]
+)
+def test_log_probabilities_are_those_of_teacher_forcing(decoder, decode):
     lengths = []
-    for penalty in (-2.0, 0.0, 2.0):
-        found = beam_search(
-            model, SOURCE, LENGTHS, width=50, max_tokens=6, length_penalty=penalty
+    for seed in range(4):
+        model = make_model(seed, decoder=decoder)
+        found = decoded(decode, model)
+        for i, tokens in enumerate(found.tokens):
+            log_probs, target = teacher_forced(model, i, tokens, length=8)
+            total = log_probs.gather(1, target[:, None]).sum()
+            torch.testing.assert_close(found.log_probs[i], total)
+            if decode is greedy:
+                assert log_probs.argmax(-1).equal(target)
+        lengths += map(len, found.tokens)
+    assert len({*lengths}) > 1
+
+
+def test_a_beam_of_one_is_greedy():
+    for seed in range(4):
+        one, other = (
+            decoded(decode, make_model(seed))
+            for decode in (greedy, partial(beam_search, num_beams=1))
         )
-        lengths.append(sum(len(words) for words in found.tokens))
-    assert lengths[0] <= lengths[1] < lengths[2]
+        assert one.tokens == other.tokens
+        torch.testing.assert_close(one.log_probs, other.log_probs)
 
 
-def test_a_width_below_one_is_refused():
-    with pytest.raises(ValueError, match=r"width must be a positive .*, got 0"):
-        beam_search(make_model(0), SOURCE, LENGTHS, width=0, max_tokens=3)
-
-
-def test_select_reaches_into_every_kind_of_state():
-    rows = torch.tensor([2, 0])
-    state = {"a": [torch.arange(3), (torch.arange(6).view(3, 2),)], "step": 7}
-    chosen = select(state, rows)
-    assert chosen["a"][0].tolist() == [2, 0]
-    assert chosen["a"][1][0].tolist() == [[4, 5], [0, 1]]
-    assert chosen["step"] == 7  # which is the same for every row
-
-
-@pytest.mark.parametrize("decode", [greedy, beam_search])
+@pytest.mark.parametrize("decode", [greedy, partial(beam_search, num_beams=2)])
 def test_dropout_is_off_and_comes_back(decode):
     model = make_model(0, dropout=0.5)
-    width = {} if decode is greedy else {"width": 2}
-    once, again = (
-        decode(model, SOURCE, LENGTHS, max_tokens=8, **width) for _ in range(2)
-    )
-    assert once.log_probabilities.equal(again.log_probabilities)
+    with torch.no_grad():
+        state = model.eval().encode(SOURCE, LENGTHS)
+    model.train()
+    options = {"max_new_tokens": 8}
+    first = torch.full((4, 1), BOS)
+    once, again = (decode(model, first, state, **options) for _ in range(2))
+    assert once.log_probs.equal(again.log_probs) and not once.log_probs.requires_grad
     assert model.training and model.decoder.dropout.training
-    with pytest.raises(RuntimeError):
-        decode(model, SOURCE, LENGTHS * 0, max_tokens=8, **width)
+    with pytest.raises(IndexError):
+        decode(model, first + 99, state, **options)
     assert model.training
-    assert not once.log_probabilities.requires_grad
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_who_reads_everything_anew_for_every_word_writes_the_same(seed):
-    model = make_model(seed)
-    for decode in (greedy, partial(beam_search, width=3)):
-        found, slowly = (
-            decode(m, SOURCE, LENGTHS, max_tokens=8)
-            for m in (model, Recomputing(model))
-        )
-        assert slowly.tokens == found.tokens
+def test_select_reaches_into_every_kind_of_state_and_keeps_it():
+    rows, cache = torch.tensor([2, 0, 0]), KVCache()
+    cache.append("layer", *torch.arange(12.0).view(2, 3, 1, 2, 1))
+    state = DecoderState(torch.arange(3), [torch.arange(6).view(3, 2), 7], cache)
+    chosen = select(state, rows)
+    assert isinstance(chosen, DecoderState) and type(chosen.kv_cache) is KVCache
+    assert chosen.memory.tolist() == [2, 0, 0]
+    assert chosen.memory_mask[0].tolist() == [[4, 5], [0, 1], [0, 1]]
+    assert chosen.memory_mask[1] == 7  # which is the same for every row
+    keys, values = chosen.kv_cache["layer"]
+    assert keys.flatten(1).tolist() == [[4, 5], [0, 1], [0, 1]]
+    assert values.flatten(1).tolist() == [[10, 11], [6, 7], [6, 7]]
+    assert chosen.kv_cache.length == 2
 
 
-@pytest.mark.parametrize("width", [1, 2, 3])
-def test_translate_takes_words_and_gives_words_in_their_order(width):
+@pytest.mark.parametrize("num_beams", [1, 2, 3])
+def test_translate_takes_words_and_gives_words_in_their_order(num_beams):
     data = SimpleNamespace(
         source_vocabulary=Vocabulary([["a", "b", "c", "d", "e"]]),
         target_vocabulary=Vocabulary([["x", "y"]]),
     )
-    model = make_model(4)  # its translations differ from width to width
+    model, options = make_model(4), {"num_beams": num_beams, "progress": False}
     sentences = [["a", "b"], ["c"], ["unheard", "d", "e"], ["b"], ["e", "e"]]
-    together = translate(model, sentences, data, width=width, size=2)
-    alone = [translate(model, [s], data, width=width)[0] for s in sentences]
+    together = translate(model, sentences, data, batch_size=2, **options)
+    alone = [translate(model, [s], data, **options)[0] for s in sentences]
     assert [words[:5] for words in together] == [words[:5] for words in alone]
+    decode = partial(beam_search, num_beams=num_beams)
     for sentence, words in zip(sentences, alone, strict=True):
-        options = {"max_tokens": 2 * len(sentence) + 10, "length_penalty": 1}
-        source = pad([sentence], data.source_vocabulary)
-        found = beam_search(model, *source, width=width, **options)
+        source, longest = (
+            pad([sentence], data.source_vocabulary),
+            2 * len(sentence) + 10,
+        )
+        found = decoded(decode, model, *source, max_new_tokens=longest)
         assert data.target_vocabulary.decode(found.tokens[0]) == words
-    assert {word for words in together for word in words} <= {"x", "y", "<unk>"}
     assert translate(model, [], data) == []
     with pytest.raises(ValueError, match="must have a word"):
         translate(model, [["a"], []], data)
+    for size in (0, -1):
+        message = rf"batch_size must be a positive .*, got {size}"
+        with pytest.raises(ValueError, match=message):
+            translate(model, [["a"]], data, batch_size=size)
+
+
+# --- Languages: tables of what follows every beginning ------------------------------
 
 
 class Languages(nn.Module):
-    """As many models as sources, each with a table: logits after every beginning."""
+    """As many models as rows, each with a table: logits after every beginning."""
 
     def __init__(self, tables):
         super().__init__()
         self.tables = tables  # (batch, beginning, vocab)
 
-    def start(self, source, lengths):
-        return {"language": source[:, 0], "beginning": torch.zeros_like(source[:, 0])}
-
-    def step(self, tokens, state):
-        beginning = number_of((state["beginning"], tokens), *self.tables.shape[1:])
+    def decode_step(self, tokens, state):
+        sizes = self.tables.shape[1:]
+        beginning = number_of((state["beginning"], tokens[:, -1]), *sizes)
         logits = self.tables[state["language"], beginning]
         return logits, {**state, "beginning": beginning}
 
-    def decode(self, decode, **options):
-        languages = torch.arange(len(self.tables))[:, None]
-        lengths = torch.ones(len(languages), dtype=torch.long)
-        return decode(self, languages, lengths, **{"bos": 0, "eos": 1, **options})
+    def decode(self, decode, *, bos=0, **options):
+        languages = torch.arange(len(self.tables))
+        state = {"language": languages, "beginning": torch.zeros_like(languages)}
+        first = torch.full((len(languages), 1), bos)
+        return decode(self, first, state, **{"eos": 1, **options})
 
 
 def number_of(beginning, rows, vocab):
-    number, *words = beginning
-    for word in words:
-        number = (number * (vocab + 1) + word + 1) % rows
+    number, *tokens = beginning
+    for token in tokens:
+        number = (number * (vocab + 1) + token + 1) % rows
     return number
 
 
-def log_probability_of(table, words):
-    """Add up what a table, of log-probabilities in lists, gives to the words."""
+def log_prob_of(table, tokens):
+    """Add up what a table, of log-probabilities in lists, gives to the tokens."""
     sizes = len(table), len(table[0])
-    beginnings = [(0, 0, *words[:t]) for t in range(len(words))]
+    beginnings = [(0, 0, *tokens[:t]) for t in range(len(tokens))]
     return sum(
-        table[number_of(b, *sizes)][w] for b, w in zip(beginnings, words, strict=True)
+        table[number_of(b, *sizes)][x] for b, x in zip(beginnings, tokens, strict=True)
     )
 
 
-def score_of(table, words, penalty):
-    return log_probability_of(table, words) / ((5 + len(words)) / 6) ** penalty
-
-
-def as_written(words):
-    return [word for word in words if word != 1]
-
-
-@pytest.mark.parametrize("penalty", [0.0, 1.0, -0.5])
-def test_a_wide_beam_finds_the_best_finished_sentence_of_300_languages(penalty):
+def test_a_wide_beam_finds_the_best_finished_sentence_of_300_languages():
     tables = 2 * torch.randn(300, 97, 3, generator=torch.Generator().manual_seed(7))
-    options = {"max_tokens": 4, "length_penalty": penalty}
-    found = Languages(tables).decode(beam_search, width=50, **options)
+    found = Languages(tables).decode(beam_search, num_beams=50, max_new_tokens=4)
     finished = [(*w, 1) for length in range(4) for w in product((0, 2), repeat=length)]
-    for table, written in zip(
-        tables.log_softmax(-1).tolist(), found.tokens, strict=True
-    ):
-        best = max(finished, key=lambda words: score_of(table, words, penalty))
-        assert written == as_written(best)
+    tables = tables.log_softmax(-1).tolist()
+    for table, tokens in zip(tables, found.tokens, strict=True):
+        best = max(finished, key=lambda tokens: log_prob_of(table, tokens))
+        assert (*tokens, 1) == best
 
 
-def search_slowly(table, *, width, max_tokens, penalty):
-    """Search one language with lists, and return the words, their <eos> included."""
+def search_slowly(table, *, num_beams, max_new_tokens):
+    """Search one language with lists, and return the tokens, their <eos> included."""
     beams, found = [()], []
-    for _ in range(max_tokens):
-        ended = [words for words in beams if 1 in words]
-        others = [words for words in beams if 1 not in words]
-        longer = [(*words, word) for words in others for word in range(len(table[0]))]
-        longer = sorted(
-            ended + longer, key=lambda words: -log_probability_of(table, words)
-        )
-        beams = longer[:width]
-        found += [words for words in beams if 1 in words]
-    return max(found or beams, key=lambda words: score_of(table, words, penalty))
+    for _ in range(max_new_tokens):
+        ended = [tokens for tokens in beams if 1 in tokens]
+        others = [tokens for tokens in beams if 1 not in tokens]
+        longer = [(*tokens, new) for tokens in others for new in range(len(table[0]))]
+        beams = sorted(ended + longer, key=lambda tokens: -log_prob_of(table, tokens))
+        beams = beams[:num_beams]
+        found += [tokens for tokens in beams if 1 in tokens]
+    return max(found or beams, key=lambda tokens: log_prob_of(table, tokens))
 
 
 @settings(max_examples=60)
 @given(
     seed=st.integers(0, 2**32),
-    width=st.integers(1, 6),
+    num_beams=st.integers(1, 6),
     vocab=st.integers(2, 5),
-    max_tokens=st.integers(1, 5),
-    penalty=st.sampled_from([0.0, 0.6, 1.0, -1.0, 3.0]),
+    max_new_tokens=st.integers(1, 5),
     eos=st.floats(-6, 3),
 )
 def test_any_beam_finds_what_a_search_with_lists_finds(
-    seed, width, vocab, max_tokens, penalty, eos
+    seed, num_beams, vocab, max_new_tokens, eos
 ):
     tables = torch.randn(3, 97, vocab, generator=torch.Generator().manual_seed(seed))
     tables[..., 1] += eos  # sentences end soon, late or never
-    options = {"width": width, "max_tokens": max_tokens}
-    found = Languages(tables).decode(beam_search, length_penalty=penalty, **options)
-    for table, *written in zip(tables.log_softmax(-1).tolist(), *found, strict=True):
-        words = search_slowly(table, penalty=penalty, **options)
-        total = pytest.approx(log_probability_of(table, words), abs=1e-4)
-        assert written == [as_written(words), total]
+    options = {"num_beams": num_beams, "max_new_tokens": max_new_tokens}
+    found = Languages(tables).decode(beam_search, **options)
+    for table, *result in zip(tables.log_softmax(-1).tolist(), *found, strict=True):
+        tokens = search_slowly(table, **options)
+        total = pytest.approx(log_prob_of(table, tokens), abs=1e-4)
+        assert result == [[token for token in tokens if token != 1], total]
 
 
 def test_a_finished_sentence_that_was_pushed_out_of_the_beam_still_wins():
-    # After <bos>: .3 to end, .7 for word 2; then .5 each for words 2 and 3. With two
+    # After <bos>: .3 to end, .7 for token 2; then .5 each for tokens 2 and 3. With two
     # beams the sentence that ended is pushed out by .35 and .35, which never end.
     first = torch.tensor([0, 0.3, 0.7, 0]).log()
     later = torch.tensor([0, 0, 0.5, 0.5]).log()
     tables = torch.stack((later, first, *[later] * 95))[None]
-    found = Languages(tables).decode(beam_search, width=2, max_tokens=3)
+    found = Languages(tables).decode(beam_search, num_beams=2, max_new_tokens=3)
     assert found.tokens == [[]]
-    assert found.log_probabilities.tolist() == pytest.approx([math.log(0.3)])
-
-
-def test_only_where_nothing_ended_a_sentence_that_was_cut_off_is_returned():
-    never = torch.tensor([0, 0, 0.6, 0.4]).log().expand(1, 97, 4)
-    found = Languages(never).decode(beam_search, width=30, max_tokens=2)
-    assert found.tokens == [[2, 2]]
-    assert found.log_probabilities.tolist() == pytest.approx([2 * math.log(0.6)])
+    assert found.log_probs.tolist() == pytest.approx([math.log(0.3)])
 
 
 every_decoding = pytest.mark.parametrize(
-    "decode", [greedy, partial(beam_search, width=1), partial(beam_search, width=3)]
+    "decode", [greedy, sample, *(partial(beam_search, num_beams=n) for n in (1, 3))]
 )
 
 
 @every_decoding
-def test_one_word_may_begin_and_end_every_sentence(decode):
+def test_one_token_may_begin_and_end_every_sentence(decode):
+    if decode is sample:
+        decode = partial(sample, seed=0)
     tables = torch.randn(9, 1, 4, generator=torch.Generator().manual_seed(3))
-    model = Languages(tables.expand(9, 97, 4))  # what was written before says nothing
-    usual, same = (model.decode(decode, max_tokens=4, bos=bos) for bos in (0, 1))
+    model = Languages(tables.expand(9, 97, 4))  # what came before says nothing
+    usual, same = (model.decode(decode, max_new_tokens=4, bos=bos) for bos in (0, 1))
     assert same.tokens == usual.tokens and any(usual.tokens)
 
 
 @every_decoding
-def test_no_sentences_and_no_words_are_decoded_to_none(decode):
-    model = make_model(0)
-    found = decode(model, SOURCE[:0], LENGTHS[:0], max_tokens=5)
-    assert found.tokens == [] and found.log_probabilities.shape == (0,)
-    found = decode(model, SOURCE, LENGTHS, max_tokens=0)
-    assert found.tokens == [[]] * 4 and found.log_probabilities.eq(0).all()
+def test_no_sentences_and_no_tokens_are_decoded_to_none(decode):
+    found = Languages(torch.zeros(0, 97, 3)).decode(decode, max_new_tokens=8)
+    assert found.tokens == [] and found.log_probs.shape == (0,)
+    found = decoded(decode, make_model(0), max_new_tokens=0)
+    assert found.tokens == [[]] * 4 and found.log_probs.eq(0).all()
 
 
 @every_decoding
-@pytest.mark.parametrize("count", [-1, 2.5])
-def test_a_number_of_words_that_is_none_is_refused(decode, count):
-    with pytest.raises(ValueError, match=rf"0 or more, got {count}"):
-        decode(make_model(0), SOURCE, LENGTHS, max_tokens=count)
+def test_a_number_of_tokens_or_beams_that_is_none_is_refused(decode):
+    for count in (-1, 2.5):
+        with pytest.raises(ValueError, match=rf"0 or more, got {count}"):
+            decoded(decode, make_model(0), max_new_tokens=count)
+    with pytest.raises(ValueError, match=r"num_beams must be a positive .*, got 0"):
+        decoded(partial(beam_search, num_beams=0), make_model(0))
+
+
+class Breaking(Languages):
+    """Its logits are ``broken`` in the first row at one ``step``, and after ``eos``."""
+
+    def __init__(self, tables, step=0, broken=torch.nan):
+        super().__init__(tables)
+        self.step, self.broken = step, broken
+
+    def decode_step(self, tokens, state):
+        logits, state = super().decode_step(tokens, state)
+        steps = state.get("steps", torch.zeros_like(tokens[:, 0])) + 1
+        if steps[0] == self.step:
+            logits = logits.index_fill(0, torch.tensor([0]), self.broken)
+        logits = logits.where(tokens != 1, torch.nan)
+        return logits, {**state, "steps": steps}
 
 
 @every_decoding
 @pytest.mark.parametrize("broken", [math.nan, math.inf])
-@pytest.mark.parametrize("word", [1, 3])
-def test_logits_without_probabilities_are_refused_at_their_word(decode, broken, word):
-    class Breaking(Languages):
-        def step(self, tokens, state):
-            logits, state = super().step(tokens, state)
-            steps = state.get("steps", torch.zeros_like(tokens)) + 1
-            if steps[0] == word:
-                logits = logits.index_fill(0, torch.tensor([0]), broken)
-            return logits, {**state, "steps": steps}
-
-    model = Breaking(torch.tensor([0, -9.0, 1]).expand(2, 97, 3))
-    with pytest.raises(ValueError, match=rf"no probabilities for word {word}.*NaN"):
-        model.decode(decode, max_tokens=5)
-    assert len(model.decode(decode, max_tokens=word - 1).tokens) == 2
+@pytest.mark.parametrize("step", [1, 3])
+def test_logits_without_probabilities_are_refused_at_their_token(decode, broken, step):
+    tables = torch.tensor([0, -99.0, 1]).expand(2, 97, 3)
+    model = Breaking(tables, step, broken)
+    with pytest.raises(ValueError, match=rf"no probabilities for token {step}.*NaN"):
+        model.decode(decode, max_new_tokens=5)
+    assert len(model.decode(decode, max_new_tokens=step - 1).tokens) == 2
 
 
-def test_what_comes_after_a_sentence_has_ended_is_not_looked_at():
-    class Breaking(Languages):
-        def step(self, tokens, state):
-            logits, state = super().step(tokens, state)
-            return logits.where(tokens[:, None] != 1, torch.nan), state
-
-    tables = torch.tensor([[0, 9.0, 0], [0, -9.0, 1]])[:, None].expand(2, 97, 3)
-    for decode in (greedy, partial(beam_search, width=2)):
-        written = Breaking(tables).decode(decode, max_tokens=4).tokens
-        assert written[0] == [] and len(written) == 2
+@pytest.mark.parametrize("decode", [greedy, partial(beam_search, num_beams=2)])
+def test_what_comes_after_a_sentence_has_ended_does_not_count(decode):
+    tables = torch.tensor([[0, 99.0, 0], [0, -99.0, 1]])[:, None].expand(2, 97, 3)
+    tokens = Breaking(tables).decode(decode, max_new_tokens=4).tokens
+    assert tokens[0] == [] and len(tokens[1]) == 4
 
 
-@pytest.mark.parametrize("size", [0, -1])
-def test_translating_nothing_at_a_time_is_refused(size):
-    with pytest.raises(ValueError, match=rf"size must be a positive .*, got {size}"):
-        translate(make_model(0), [["a"]], SimpleNamespace(), size=size)
+# --- Logits processors --------------------------------------------------------------
+
+PROBS = torch.tensor([0.1, 0.4, 0.05, 0.3, 0.15])
+
+
+@pytest.mark.parametrize(
+    ("process", "parameter", "kept"),
+    [
+        (top_k, 1, [1]), (top_k, 2, [1, 3]), (top_k, 5, [*range(5)]),
+        (top_k, 9, [*range(5)]),
+        # Sums of the likeliest: .4, .7, .85, .95, 1
+        (top_p, 0.01, [1]), (top_p, 0.39, [1]), (top_p, 0.41, [1, 3]),
+        (top_p, 0.69, [1, 3]), (top_p, 0.71, [1, 3, 4]), (top_p, 0.94, [0, 1, 3, 4]),
+        (top_p, 0.96, [*range(5)]), (top_p, 1, [*range(5)]),
+        (min_p, 0.01, [*range(5)]), (min_p, 0.2, [0, 1, 3, 4]), (min_p, 0.3, [1, 3, 4]),
+        (min_p, 1, [1]),
+    ],
+)  # fmt: skip
+def test_the_likeliest_tokens_are_kept_as_they_are(process, parameter, kept):
+    logits = PROBS.log()
+    found = process(logits, parameter)
+    assert found.gt(-torch.inf).nonzero().flatten().tolist() == kept
+    assert found[kept].equal(logits[kept])
+
+
+def test_temperature_divides():
+    found = apply_temperature(PROBS.log(), 0.5).softmax(0)
+    torch.testing.assert_close(found, PROBS**2 / 0.285)
+
+
+@pytest.mark.parametrize(
+    ("process", "parameter"),
+    [(apply_temperature, 0.7), (top_k, 2), (top_p, 0.6), (min_p, 0.3)],
+)
+def test_every_row_is_processed_by_itself_and_none_in_place(process, parameter):
+    rows = torch.randn(3, 4, 7, generator=torch.Generator().manual_seed(0))
+    before = rows.clone()
+    found = process(rows, parameter)
+    assert rows.equal(before)
+    for i, j in product(range(3), range(4)):
+        assert found[i, j].equal(process(rows[i, j], parameter))
+
+
+@pytest.mark.parametrize(
+    ("process", "parameter", "message"),
+    [
+        (apply_temperature, 0, "temperature must be above 0, got 0: for the likeliest"),
+        (apply_temperature, -1.0, "got -1.0: .* greedy"),
+        (apply_temperature, math.nan, "got nan"),
+        (top_k, 0, "k must be a positive whole number, got 0"),
+        (top_k, 1.5, "k must be a positive whole number, got 1.5"),
+        (top_p, 0, "top_p must be above 0 and at most 1, got 0: .* greedy"),
+        (top_p, 1.1, "got 1.1"),
+        (min_p, 0, "min_p must be above 0"),
+        (min_p, math.nan, "got nan"),
+    ],
+)
+def test_a_parameter_that_leaves_nothing_to_draw_is_refused(
+    process, parameter, message
+):
+    with pytest.raises(ValueError, match=message):
+        process(PROBS.log(), parameter)
+
+
+# --- Sampling and speculative decoding ----------------------------------------------
+
+
+class Chain(nn.Module):
+    """A language whose next token depends on the last alone."""
+
+    def __init__(self, seed):
+        super().__init__()
+        self.table = torch.randn(5, 5, generator=torch.Generator().manual_seed(seed))
+
+    def forward(self, tokens):
+        return self.table[tokens]
+
+    def decode_step(self, tokens, state):
+        return self.table[tokens[:, -1]], state
+
+    def sample(self, batch, **options):
+        return sample(self, torch.full((batch, 1), BOS), (), **options)
+
+    def two_tokens(self):
+        """Return how likely each pair of first tokens is, (vocab, vocab)."""
+        probs = self.table.softmax(-1)
+        return probs[BOS][:, None] * probs
+
+
+def misfit(counts, expected):
+    """Return χ² divided by its mean, which is 1 if ``expected`` is the truth."""
+    freedom = (expected > 0).sum() - 1
+    return float(((counts - expected) ** 2 / expected.clamp(min=1e-9)).sum() / freedom)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_tokens_are_drawn_with_the_model_s_probabilities(seed):
+    model, count = Chain(seed), 20_000
+    drawn = model.sample(count, max_new_tokens=2, seed=seed, eos=9)
+    first, second = torch.tensor(drawn.tokens).T
+    counts = torch.bincount(5 * first + second, minlength=25).view(5, 5)
+    assert misfit(counts, count * model.two_tokens()) < 2.2  # p = 0.0006
+    expected = model.two_tokens()[first, second].log()
+    torch.testing.assert_close(drawn.log_probs, expected)
+
+
+def test_processed_logits_are_drawn_from_and_a_seed_repeats_the_draws():
+    model, options = Chain(0), {"max_new_tokens": 6, "eos": 9}
+    two, one = ([lambda x, k=k: top_k(x, k)] for k in (2, 1))
+    drawn = model.sample(400, seed=0, logits_processors=two, **options)
+    likely = model.table.topk(2).indices.tolist()
+    pairs = [pair for tokens in drawn.tokens for pair in pairwise([BOS, *tokens])]
+    assert all(token in likely[last] for last, token in pairs)
+    sure = model.sample(4, logits_processors=one, **options)
+    expected = greedy(model, torch.full((4, 1), BOS), (), **options)
+    assert sure.tokens == expected.tokens
+    once, again, other = (model.sample(4, seed=s, **options) for s in (1, 1, 2))
+    assert once.tokens == again.tokens != other.tokens
+
+
+def test_a_text_ends_with_its_eos():
+    drawn = Chain(1).sample(500, max_new_tokens=9, seed=0)
+    assert all(EOS not in tokens and len(tokens) <= 9 for tokens in drawn.tokens)
+    assert {len(tokens) for tokens in drawn.tokens} >= {0, 1, 2, 9}
+
+
+def speculated(target, draft, *, seed=0, **options):
+    options = {"num_draft_tokens": 4, "max_new_tokens": 10, "eos": 9} | options
+    return speculative_decode(target, draft, torch.tensor([BOS]), seed=seed, **options)
+
+
+@pytest.mark.parametrize("num_draft_tokens", [1, 2, 4])
+def test_speculative_decoding_draws_with_the_target_s_probabilities(num_draft_tokens):
+    target, draft, count = Chain(0), Chain(7), 3000
+    options = {"num_draft_tokens": num_draft_tokens, "max_new_tokens": 2}
+    counts, calls = torch.zeros(5, 5), 0
+    for seed in range(count):
+        found = speculated(target, draft, seed=seed, **options)
+        first, second = found.tokens
+        counts[first, second] += 1
+        calls += found.calls
+    # The draft model's own draws are far off: the test can tell them apart.
+    assert misfit(counts, count * target.two_tokens()) < 2.2
+    assert misfit(counts, count * draft.two_tokens()) > 20
+    assert calls < 2 * count
+
+
+def test_drafts_of_the_target_itself_are_accepted_and_useless_ones_rejected():
+    target, draft = Chain(0), Chain(0)
+    found = speculated(target, draft)
+    assert (len(found.tokens), found.calls, found.accepted) == (10, 2, 8)
+    target.table[:, 0], draft.table[:] = -torch.inf, -torch.inf
+    draft.table[:, 0] = 0.0  # drafts only what the target never says
+    found = speculated(target, draft)
+    assert (len(found.tokens), found.calls, found.accepted) == (10, 10, 0)
+
+
+def test_a_text_ends_with_its_eos_even_within_a_draft():
+    for seed in range(200):
+        found = speculated(Chain(0), Chain(3), seed=seed, eos=EOS)
+        assert EOS not in found.tokens and len(found.tokens) <= 10
+
+
+def test_speculative_decoding_needs_a_prompt_and_a_draft_token():
+    model, options = Chain(0), {"num_draft_tokens": 1, "max_new_tokens": 1}
+    with pytest.raises(ValueError, match="begin with <bos>"):
+        speculative_decode(model, model, torch.tensor([]), **options)
+    with pytest.raises(ValueError, match="num_draft_tokens must be a positive whole"):
+        speculated(model, model, num_draft_tokens=0)

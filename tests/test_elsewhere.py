@@ -54,7 +54,7 @@ def test_the_page_counts_its_comparisons():
     assert re.findall(r"(\d+) tests\s+(?:hold|stand)", PAGE) == counts
     assert f"runs {here} of them" in PAGE
     parts = [len(functions(f"test_elsewhere_{part}.py")) for part in PARTS]
-    said = "{} about layers, {} about kernels, positions and windows, {} about writing"
+    said = "{} about layers, {} about kernels, positions and windows, {} about decoding"
     assert said.format(*parts) in " ".join(PAGE.split()) and sum(parts) == here
 
 

@@ -1,4 +1,4 @@
-"""Sampling, searching, schedules and scores against numbers that others publish.
+"""Sampling, beam search, schedules and scores against numbers that others publish.
 
 Each test names the file that it has its numbers from: facts are copied, and no code.
 """
@@ -10,9 +10,8 @@ import torch
 from test_elsewhere import within
 from torch import nn
 
-from tutorial_lib.decoding import beam_search, greedy
+from tutorial_lib.decoding import beam_search, greedy, min_p, top_k, top_p
 from tutorial_lib.metrics import alignment_error_rate, bleu
-from tutorial_lib.decoding import min_p, top_k, top_p
 from tutorial_lib.training import warmup_cosine
 
 # --- Hugging Face: tests/generation/test_logits_process.py --------------------------
@@ -25,7 +24,7 @@ def assert_kept(found, kept):
 
 
 def test_top_k():
-    # test_top_k_dist_warper: of ten words, the first half lifted above the second
+    # test_top_k_dist_warper: of ten tokens, the first half lifted above the second
     ramp = torch.arange(10.0).repeat(2, 1)
     ramp[1, :5] += 10
     forbidden = [[True] * 7 + [False] * 3, [True] * 2 + [False] * 3 + [True] * 5]
@@ -33,7 +32,7 @@ def test_top_k():
 
 
 def test_top_p():
-    # test_top_p_dist_warper. The first two words have 0.8 together, but for rounding.
+    # test_top_p_dist_warper. The first two tokens have 0.8 together, but for rounding.
     given = torch.tensor([[0.3, 0.1, 0.1, 0.5], [0.15, 0.3, 0.3, 0.25]])
     kept = torch.tensor([[0.3, 0.0, 0.0, 0.5], [0.0, 0.3, 0.3, 0.25]])
     assert_kept(top_p(given.log(), 0.8), kept)
@@ -76,43 +75,40 @@ def test_schedule_of_a_course():
 
 # --- Beam search --------------------------------------------------------------------
 
-CLOSE = within("beam search")  # of probabilities; the words are the same
+CLOSE = within("beam search")  # of probabilities; the tokens are the same
 
 
 class Table(nn.Module):
-    """A language whose next word depends on all the words before it."""
+    """A language whose next token depends on all the tokens before it."""
 
-    def __init__(self, chances):
+    def __init__(self, probs):
         super().__init__()
-        self.chances = {key: torch.tensor(row).log() for key, row in chances.items()}
+        self.logits = {key: torch.tensor(row).log() for key, row in probs.items()}
 
-    def start(self, source, lengths):
-        return source[:, :0]
-
-    def step(self, tokens, state):
-        state = torch.cat((state, tokens[:, None]), dim=1)
+    def decode_step(self, tokens, state):
+        state = torch.cat((state, tokens), dim=1)
         return torch.stack([self.after(row[1:]) for row in state.tolist()]), state
 
-    def after(self, written):
-        """Return the logits of the next word, all alike if the table has none."""
-        first = next(iter(self.chances.values()))
-        return self.chances.get(tuple(written), torch.zeros_like(first))
+    def after(self, tokens):
+        """Return the logits of the next token, all alike if the table has none."""
+        first = next(iter(self.logits.values()))
+        return self.logits.get(tuple(tokens), torch.zeros_like(first))
 
     def search(self, decode, *, eos, **options):
-        """Return the words of the one sentence, and their probability."""
-        nothing = torch.zeros(1, 1, dtype=torch.long), torch.ones(1, dtype=torch.long)
-        [words], [total] = decode(self, *nothing, bos=0, eos=eos, **options)
-        return words, math.exp(total)
+        """Return the tokens of the one sentence, and their probability."""
+        first = torch.zeros(1, 1, dtype=torch.long)
+        [tokens], [total] = decode(self, first, first[:, :0], eos=eos, **options)
+        return tokens, math.exp(total)
 
 
 class Chain(Table):
-    """A table in which the last word alone counts."""
+    """A table in which the last token alone counts."""
 
-    def after(self, written):
-        return super().after(written[-1:] or [0])
+    def after(self, tokens):
+        return super().after(tokens[-1:] or [0])
 
 
-# allenai/allennlp, tests/nn/beam_search_test.py: word 0 begins, and word 5 ends.
+# allenai/allennlp, tests/nn/beam_search_test.py: token 0 begins, and token 5 ends.
 LONG = Chain(
     {
         (0,): [0.0, 0.4, 0.3, 0.2, 0.1, 0.0],
@@ -135,28 +131,28 @@ SHORT = Chain(
 
 def test_beams_of_allennlp():
     # test_search, test_greedy_search, test_take_short_sequence_step, test_single_step
-    for width in (1, 3):
-        found = LONG.search(beam_search, eos=5, width=width, max_tokens=10)
+    for num_beams in (1, 3):
+        found = LONG.search(beam_search, eos=5, num_beams=num_beams, max_new_tokens=10)
         assert found == ([1, 2, 3, 4], pytest.approx(0.4, CLOSE))
-    assert LONG.search(greedy, eos=5, max_tokens=10)[0] == [1, 2, 3, 4]
-    assert SHORT.search(beam_search, eos=5, width=5, max_tokens=10)[0] == []
-    found = LONG.search(beam_search, eos=5, width=3, max_tokens=1)
+    assert LONG.search(greedy, eos=5, max_new_tokens=10)[0] == [1, 2, 3, 4]
+    assert SHORT.search(beam_search, eos=5, num_beams=5, max_new_tokens=10)[0] == []
+    found = LONG.search(beam_search, eos=5, num_beams=3, max_new_tokens=1)
     assert found == ([1], pytest.approx(0.4, CLOSE))
 
 
 def test_beams_cut_off():
-    # test_early_stopping: after three words theirs has 1 2 3 (.4) before 2 3 4 (.3) and
-    # 3 4 <eos> (.2), by probability alone; ours prefers the only one that has ended.
-    found = LONG.search(beam_search, eos=5, width=3, max_tokens=3)
+    # test_early_stopping: after three tokens theirs has 1 2 3 (.4) before 2 3 4 (.3)
+    # and 3 4 <eos> (.2), by probability alone; ours prefers the one that has ended.
+    found = LONG.search(beam_search, eos=5, num_beams=3, max_new_tokens=3)
     assert found == ([3, 4], pytest.approx(0.2))
 
 
-# tensorflow/tensor2tensor, tensor2tensor/utils/beam_search_test.py: chances depend on
-# the place and the beam alone, word 1 ends.
+# tensorflow/tensor2tensor, tensor2tensor/utils/beam_search_test.py: probabilities
+# depend on the position and the beam alone, token 1 ends.
 
 
 def of_tensor2tensor(*, second):
-    """Return their language of three words: the likeliest first word is 2, by .8."""
+    """Return their language of three tokens: the likeliest first one is 2, by .8."""
     first, third = [0.1, 0.1, 0.8], [0.05, 0.9, 0.05]
     return Table(
         {
@@ -170,32 +166,31 @@ def of_tensor2tensor(*, second):
 
 
 @pytest.mark.parametrize(
-    ("second", "penalty", "words", "chance"),
+    ("second", "tokens", "prob"),
     [
-        ([0.4, 0.5, 0.1], 0.0, [2], 0.8 * 0.5),  # testNotGreedyBeamTwo
-        ([0.4, 0.5, 0.1], 3.5, [2, 0], 0.8 * 0.4 * 0.9),  # …WithAlpha
-        ([0.3, 0.6, 0.1], 3.5, [2], 0.8 * 0.6),  # …BatchTwo…, the second sentence
+        ([0.4, 0.5, 0.1], [2], 0.8 * 0.5),  # testNotGreedyBeamTwo
+        ([0.3, 0.6, 0.1], [2], 0.8 * 0.6),  # …BatchTwo…, the second sentence
     ],
 )
-def test_beams_of_tensor2tensor(second, penalty, words, chance):
-    options = {"width": 2, "max_tokens": 3, "length_penalty": penalty}
+def test_beams_of_tensor2tensor(second, tokens, prob):
+    options = {"num_beams": 2, "max_new_tokens": 3}
     found = of_tensor2tensor(second=second).search(beam_search, eos=1, **options)
-    assert found == (words, pytest.approx(chance, CLOSE))
+    assert found == (tokens, pytest.approx(prob, CLOSE))
 
 
 def test_greedy_of_tensor2tensor():
     # testGreedyBatchOne and testGreedyWithCornerCase
     binary = Table({(): [0.7, 0.3], (0,): [0.4, 0.6], (0, 0): [0.5, 0.5]})
     never = Table({(): [0.2, 0.1, 0.7], (2,): [0.4, 0.1, 0.5]})
-    for options in ({"decode": greedy}, {"decode": beam_search, "width": 1}):
-        found = binary.search(**options, eos=1, max_tokens=3)
+    for options in ({"decode": greedy}, {"decode": beam_search, "num_beams": 1}):
+        found = binary.search(**options, eos=1, max_new_tokens=3)
         assert found == ([0], pytest.approx(0.7 * 0.6, CLOSE))
-        found = never.search(**options, eos=1, max_tokens=2)
+        found = never.search(**options, eos=1, max_new_tokens=2)
         assert found == ([2, 2], pytest.approx(0.7 * 0.5, CLOSE))
 
 
-# facebookresearch/fairseq, tests/test_sequence_generator.py, with the chances of
-# sequence_generator_setup in tests/utils.py. Words: 0 <eos>, 1 and 2 theirs w1 and w2.
+# facebookresearch/fairseq, tests/test_sequence_generator.py, with the probabilities of
+# sequence_generator_setup in tests/utils.py: 0 is <eos>, 1 and 2 theirs w1 and w2.
 FIRST = Table(
     {
         (): [0.0, 0.9, 0.1],
@@ -222,29 +217,43 @@ SECOND = Table(
 
 def test_beams_of_fairseq():
     # test_without_normalization
-    options = {"eos": 0, "width": 2, "max_tokens": 4}
+    options = {"eos": 0, "num_beams": 2, "max_new_tokens": 4}
     found = FIRST.search(beam_search, **options)
     assert found == ([1], pytest.approx(0.9, CLOSE))
     found = SECOND.search(beam_search, **options)
     assert found == ([1, 2], pytest.approx(0.7 * 0.4 * 0.6, CLOSE))
 
 
-def test_beams_that_ended():
-    # test_with_normalization, sentence 2: theirs finds w1 w2 w1, of .112. What has
-    # ended keeps its place in our beam, so that one is pushed out of two, not of three,
-    # if the penalty on short sentences is high enough.
-    short, long = ([1, 2], 0.7 * 0.4 * 0.6), ([1, 2, 1], 0.7 * 0.4 * 0.4)
-    options = {"eos": 0, "max_tokens": 4}
-    for penalty, width, (words, chance) in (
-        (1.0, 3, short),
-        (2.0, 2, short),
-        (2.0, 3, long),
-        (3.0, 3, long),
-    ):
-        found = SECOND.search(
-            beam_search, width=width, length_penalty=penalty, **options
-        )
-        assert found == (words, pytest.approx(chance))
+@pytest.mark.parametrize(
+    ("language", "eos", "ours", "theirs", "penalty"),
+    [
+        # tensor2tensor, testNotGreedyBeamTwoWithAlpha: Wu et al. (2016), α = 3.5
+        (
+            of_tensor2tensor(second=[0.4, 0.5, 0.1]),
+            1,
+            ([2], 0.8 * 0.5),
+            ([2, 0], 0.8 * 0.4 * 0.9),
+            lambda length: ((5 + length) / 6) ** 3.5,
+        ),
+        # fairseq, test_with_normalization, sentence 2: by the number of tokens
+        (
+            SECOND,
+            0,
+            ([1, 2], 0.7 * 0.4 * 0.6),
+            ([1, 2, 1], 0.7 * 0.4 * 0.4),
+            lambda length: length,
+        ),
+    ],
+    ids=["tensor2tensor", "fairseq"],
+)
+def test_length_penalties(language, eos, ours, theirs, penalty):
+    # Theirs divide the log-probability of a sentence, <eos> included, by a penalty and
+    # find the longer one; ours has none, and finds the likelier one.
+    options = {"num_beams": 3, "max_new_tokens": 4}
+    found = language.search(beam_search, eos=eos, **options)
+    assert found == (ours[0], pytest.approx(ours[1], CLOSE))
+    one, other = (math.log(p) / penalty(len(x) + 1) for x, p in (ours, theirs))
+    assert ours[1] > theirs[1] and one < other
 
 
 # --- Scores: nltk -------------------------------------------------------------------

@@ -123,37 +123,35 @@ def cosines(*shape):
 
 
 @torch.no_grad()
-def of_cosines(block):
-    """Fill a block as their test fills theirs, which holds Q, K and V in one matrix."""
-    for weight in block.parameters():
+def of_cosines(layer):
+    """Fill a layer as their test fills theirs, which holds Q, K and V in one matrix."""
+    for weight in layer.parameters():
         weight.copy_(cosines(*weight.shape))
-    for part in block.modules():
+    for part in layer.modules():
         if isinstance(part, MultiHeadAttention):
             three = cosines(12, 4).split(4), cosines(12).split(4)
             for W, *given in zip((part.W_Q, part.W_K, part.W_V), *three, strict=True):
                 W.weight.copy_(given[0])
                 W.bias.copy_(given[1])
-    return block.eval()
+    return layer.eval()
 
 
 def encode(x, hidden=None, **options):
-    block = of_cosines(EncoderLayer(4, 2, 16, norm_first=False, **options))
+    layer = of_cosines(EncoderLayer(4, 2, 16, norm_first=False, **options))
     mask = None if hidden is None else ~hidden[:, None]
-    return block(x.transpose(0, 1), mask).transpose(0, 1)
+    return layer(x.transpose(0, 1), mask).transpose(0, 1)
 
 
 def decode(x, memory, hidden=None, *, activation=torch.relu):
     """Decode each token as the last: theirs has no causal mask, and ours always one."""
-    block = of_cosines(DecoderLayer(4, 2, 16, norm_first=False))
-    block.feed_forward.activation = activation
+    layer = of_cosines(DecoderLayer(4, 2, 16, norm_first=False))
+    layer.feed_forward.activation = activation
     x, memory = x.transpose(0, 1), memory.transpose(0, 1).expand(x.shape[1], -1, -1)
-    source = block.cross_attention.project(memory, memory)
-    nothing = [part[:, :, :0] for part in source]
     mask = None if hidden is None else ~hidden[:, None]
     outputs = []
     for i in range(x.shape[1]):
         order = [j for j in range(x.shape[1]) if j != i] + [i]
-        outputs.append(block(x[:, order], nothing, source, mask)[0][:, -1])
+        outputs.append(layer(x[:, order], memory, mask)[:, -1])
     return torch.stack(outputs)  # (token, batch, d_model)
 
 
@@ -227,18 +225,18 @@ def test_everything_masked():
     # they are not asked for elsewhere, and always zeros here.
     torch.manual_seed(0)
     theirs = nn.MultiheadAttention(4, 2, batch_first=True, bias=False)
-    hidden, block = torch.tensor([[True]]), EncoderLayer(4, 2, 16, norm_first=False)
+    hidden, layer = torch.tensor([[True]]), EncoderLayer(4, 2, 16, norm_first=False)
     for asked in (True, False):
         options = {"key_padding_mask": hidden, "need_weights": asked}
-        read, _ = theirs(ONE, ONE, ONE, **options)
-        assert read.isnan().all() if asked else read.eq(0).all()
+        output, _ = theirs(ONE, ONE, ONE, **options)
+        assert output.isnan().all() if asked else output.eq(0).all()
     fast, options = nn.MultiheadAttention(4, 2, batch_first=True).eval(), {}
     with torch.no_grad():
         options = {"key_padding_mask": hidden, "need_weights": False}
         assert fast(ONE, ONE, ONE, **options)[0].isnan().all()
-    read = MultiHeadAttention(4, 2, bias=False)(ONE, ONE, ONE, ~hidden[:, None])
-    assert read.eq(0).all()
-    assert block(ONE, ~hidden[:, None]).isfinite().all()
+    output = MultiHeadAttention(4, 2, bias=False)(ONE, ONE, ONE, ~hidden[:, None])
+    assert output.eq(0).all()
+    assert layer(ONE, ~hidden[:, None]).isfinite().all()
 
 
 # --- Keras: keras/src/layers/attention/ -------------------------------------------
@@ -250,16 +248,16 @@ ONE_TO_FOUR = torch.tensor([[[1.0, 2.0], [3.0, 4.0]]])
 def test_dot_product():
     # attention_test.py, test_attention_correctness, "Dot": scores are not scaled.
     queries, keys = SWAPPED
-    read, weights = scaled_dot_product_attention(
+    output, weights = scaled_dot_product_attention(
         queries * math.sqrt(2), keys, ONE_TO_FOUR
     )
     close = {"rtol": 0, "atol": 5.1e-4}
     published = torch.tensor([[[0.269, 0.731], [0.731, 0.269]]])
     torch.testing.assert_close(weights, published, **close)
     published = torch.tensor([[[2.462, 3.462], [1.538, 2.538]]])
-    torch.testing.assert_close(read, published, **close)
+    torch.testing.assert_close(output, published, **close)
     scaled, _ = scaled_dot_product_attention(queries, keys, ONE_TO_FOUR)
-    assert (scaled - read).abs().max() > 0.1
+    assert (scaled - output).abs().max() > 0.1
 
 
 def test_masked_query():
@@ -267,10 +265,10 @@ def test_masked_query():
     # both; its weights stay theirs [1, 0], and are zeros here.
     queries, seen = SWAPPED[0], torch.tensor([True, False])
     mask = seen[:, None] & seen
-    read, weights = scaled_dot_product_attention(
+    output, weights = scaled_dot_product_attention(
         queries, queries, torch.ones(1, 2, 2), mask
     )
-    assert read.tolist() == [[[1.0, 1.0], [0.0, 0.0]]]
+    assert output.tolist() == [[[1.0, 1.0], [0.0, 0.0]]]
     assert weights.tolist() == [[[1.0, 0.0], [0.0, 0.0]]]
 
 
@@ -280,15 +278,15 @@ def test_hidden_keys():
     # weights, and if not that mean, through its W_V and W_O.
     keys, nothing = SWAPPED[0], torch.zeros(2, 2, dtype=torch.bool)
     alike, mean = [[[0.5, 0.5], [0.5, 0.5]]], [[[2.0, 3.0], [2.0, 3.0]]]
-    read, weights = scaled_dot_product_attention(keys, keys, ONE_TO_FOUR, nothing)
-    assert read.eq(0).all() and weights.eq(0).all()
-    read, weights = scaled_dot_product_attention(0 * keys, keys, ONE_TO_FOUR)
-    assert (weights.tolist(), read.tolist()) == (alike, mean)
+    output, weights = scaled_dot_product_attention(keys, keys, ONE_TO_FOUR, nothing)
+    assert output.eq(0).all() and weights.eq(0).all()
+    output, weights = scaled_dot_product_attention(0 * keys, keys, ONE_TO_FOUR)
+    assert (weights.tolist(), output.tolist()) == (alike, mean)
 
 
 def test_multi_head():
     # multi_head_attention_test.py, test_correctness: eight heads that are all alike, of
-    # size 8, and each output adds up what one of them read. Computed in float16.
+    # size 8, and each output adds up that of one of them. Computed in float16.
     layer, tokens = MultiHeadAttention(64, 8, bias=False), torch.eye(8)
     for linear in (layer.W_Q, layer.W_K, layer.W_V):
         nn.init.eye_(linear.weight)
@@ -298,10 +296,10 @@ def test_multi_head():
     values = torch.arange(64.0).view(8, 8) / 100
     keys, values = tokens.repeat(1, 8)[None], values.repeat(1, 8)[None]
     with record_attention(layer) as maps:
-        read = layer(keys, keys, values)[0, :, :8]
+        output = layer(keys, keys, values)[0, :, :8]
     rows = torch.tensor([2.406, 2.440, 2.473, 2.504, 2.535, 2.568, 2.602, 2.633])
     assert_within(
-        within("multi-head attention, outputs"), read, rows[:, None].expand(8, 8)
+        within("multi-head attention, outputs"), output, rows[:, None].expand(8, 8)
     )
     weights = torch.full((8, 8), 0.1187) + (0.1691 - 0.1187) * tokens
     assert_within(
@@ -312,9 +310,9 @@ def test_multi_head():
 # --- Additive attention: Keras, and allenai/allennlp -------------------------------
 
 
-def additive(W_Q, W_K, v):
-    layer = AdditiveAttention(len(W_Q[0]), len(W_K[0]), len(v))
-    for linear, weight in ((layer.W_Q, W_Q), (layer.W_K, W_K), (layer.v, [v])):
+def additive(W_Q, W_K, w_v):
+    layer = AdditiveAttention(len(W_Q[0]), len(W_K[0]), len(w_v))
+    for linear, weight in ((layer.W_Q, W_Q), (layer.W_K, W_K), (layer.w_v, [w_v])):
         linear.load_state_dict({"weight": torch.tensor(weight)})
     return layer
 
@@ -325,8 +323,8 @@ def test_additive():
     published = [[[0.636, 0.363], [0.363, 0.636]]]  # cut, and not rounded
     weights = layer(*SWAPPED, torch.eye(2)[None])
     assert_within(within("additive attention, outputs and weights"), weights, published)
-    read, published = layer(*SWAPPED, ONE_TO_FOUR), [[[1.727, 2.727], [2.272, 3.272]]]
-    assert_within(within("additive attention, outputs and weights"), read, published)
+    output, published = layer(*SWAPPED, ONE_TO_FOUR), [[[1.727, 2.727], [2.272, 3.272]]]
+    assert_within(within("additive attention, outputs and weights"), output, published)
 
 
 def test_additive_scores():
@@ -363,8 +361,8 @@ def test_receptive_field():
     layer, x = MultiHeadAttention(1, 1), torch.randn(1, 10, 1, requires_grad=True)
     for W in (layer.W_Q, layer.W_K, layer.W_V, layer.W_O):
         nn.init.ones_(W.weight)
-    read = layer(x, x, x, causal=True)[0, :, 0]
+    output = layer(x, x, x, causal=True)[0, :, 0]
     for i in range(10):
-        [gradient] = torch.autograd.grad(read[i], x, retain_graph=True)
+        [gradient] = torch.autograd.grad(output[i], x, retain_graph=True)
         reached = gradient[0, :, 0].abs() > within("what a causal output depends on")
         assert reached.tolist() == [True] * (i + 1) + [False] * (9 - i)

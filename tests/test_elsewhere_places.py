@@ -1,4 +1,4 @@
-"""Places, kernels and windows against numbers that others publish or compute.
+"""Positions, kernels and windows against numbers that others publish or compute.
 
 Each test names the file that it has its numbers from: facts are copied, and no code.
 """
@@ -92,10 +92,10 @@ def test_widths_of_r():
 )
 def test_kernels(ours, theirs):
     # scikit-learn's are densities: divided by that at 0, they are similarities.
-    places = np.linspace(0, 0.69, 24)[:, None]
+    distances = np.linspace(0, 0.69, 24)[:, None]
     fitted = KernelDensity(kernel=theirs, bandwidth=0.7).fit([[0.0]])
-    density = np.exp(fitted.score_samples(places))
-    found = ours(0.7)(torch.tensor(places[:, 0]))
+    density = np.exp(fitted.score_samples(distances))
+    found = ours(0.7)(torch.tensor(distances[:, 0]))
     assert_within(
         found, density / density[0], within("kernels, and regression with them")
     )
@@ -133,8 +133,8 @@ def test_sines():
 )  # fmt: skip
 def test_sines_of_tensor2tensor(d_model, published):
     # As allennlp quotes them, tests/nn/util_test.py, test_add_positional_features. The
-    # paper's last speed is a step short of 1 / 10,000, and theirs is just that; their
-    # sines come first, the paper's and the cosines alternate.
+    # paper's last frequency is a step short of 1 / 10,000, and theirs is just that;
+    # their sines come first, the paper's and the cosines alternate.
     pairs = d_model // 2
     ours = sinusoids(torch.arange(3), d_model, base=10_000 ** (pairs / (pairs - 1)))
     assert_within(torch.cat((ours[:, ::2], ours[:, 1::2]), dim=1), published, 1e-7)
@@ -147,22 +147,22 @@ def test_rotary_of_meta():
     # by Meta's Llama, of random tokens (test_forward). With halves, -2932 and 5.5781.
     torch.manual_seed(0)
     rotary, texts = RotaryEncoding(128), torch.randn(4, 2048, 32, 128)
-    turned = [rotary(text.transpose(0, 1)) for text in texts]  # (head, token, d_k)
+    rotated = [rotary(text.transpose(0, 1)) for text in texts]  # (head, token, d_k)
     close = within("rotary positions")
-    assert sum(text.sum().item() for text in turned) == pytest.approx(2165.7053, close)
-    assert max(text.max().item() for text in turned) == pytest.approx(5.4546, close)
+    assert sum(text.sum().item() for text in rotated) == pytest.approx(2165.7053, close)
+    assert max(text.max().item() for text in rotated) == pytest.approx(5.4546, close)
 
 
-HALVES = [0, 2, 4, 1, 3, 5]  # numbers that turn together: 0 and 1 here, 0 and 3 there
+HALVES = [0, 2, 4, 1, 3, 5]  # numbers that rotate together: 0 and 1 here, 0 and 3 there
 
 
 def test_rotary():
     # keras-hub, rotary_embedding_test.py, test_output_correct_values: tokens of ones
-    turned = RotaryEncoding(6)(torch.ones(4, 6))
+    rotated = RotaryEncoding(6)(torch.ones(4, 6))
     third = [-1.1311, 0.8515, 0.9935, -0.8489, 1.1291, 1.0064]
-    assert_within(turned[0], torch.ones(6), 0)
-    assert_within(turned[3][HALVES], third, 5.1e-5)
-    assert (turned[3] - torch.tensor(third)).abs().max() > 0.1
+    assert_within(rotated[0], torch.ones(6), 0)
+    assert_within(rotated[3][HALVES], third, 5.1e-5)
+    assert (rotated[3] - torch.tensor(third)).abs().max() > 0.1
 
 
 @pytest.mark.parametrize(
@@ -176,8 +176,8 @@ def test_rotary():
 def test_rotary_of_llama(position, published):
     # Computed by Hugging Face's Llama, as keras-hub quotes it: test_rope_scaling and
     # test_rope_scaling_with_kv_cache, positions divided by 2 and by 5.
-    turned = RotaryEncoding(4)(torch.ones(1, 4), start=position)[0]
-    assert_within(turned[[0, 2, 1, 3]], published, 1e-6)
+    rotated = RotaryEncoding(4)(torch.ones(1, 4), start=position)[0]
+    assert_within(rotated[[0, 2, 1, 3]], published, 1e-6)
 
 
 def test_linear_bias():

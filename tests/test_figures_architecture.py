@@ -47,14 +47,14 @@ LABELS = """boxes => boxes.map((box) => [
 ])"""
 # By how the name of a module ends that does the work of a box.
 MODULES = {
-    r"embedding\.words": "embedding",
-    r"embedding\.position": "position",
+    r"token_embedding": "embedding",
+    r"position_encoding": "position",
     r"encoder\..*\.attention\.W_O": "self-attention",
     r"decoder\..*\.attention\.W_O": "causal self-attention",
     r"cross_attention\.W_O": "cross-attention",
-    r"residuals\.\d\.norm": "add & norm",
+    r"\.norm\d": "add & norm",
     r"feed_forward": "feed-forward",
-    r"decoder\.vocab": "linear",
+    r"decoder\.lm_head": "linear",
 }
 
 
@@ -200,7 +200,7 @@ def test_marked_lines_are_those_with_the_mark():
     found = [lines[i].strip() for i in figure().data["about"]["tied"]["marks"]]
     assert found == [
         "if tied:",
-        "decoder.vocab.weight = decoder.embedding.words.weight",
+        "decoder.lm_head.weight = decoder.embeddings.token_embedding.weight",
     ]
 
 

@@ -20,7 +20,7 @@ def test_a_window_mask_shows_the_neighbors_within_the_radius(n, radius):
 
 
 @given(st.lists(few), st.integers(6, 8))
-def test_a_length_mask_shows_the_first_keys_of_each_sequence(lengths, keys):
+def test_a_padding_mask_shows_the_first_keys_of_each_sequence(lengths, keys):
     first = [[[k < length for k in range(keys)]] for length in lengths]
     assert padding_mask(lengths, keys).tolist() == first
     assert padding_mask(torch.tensor(lengths), keys).tolist() == first

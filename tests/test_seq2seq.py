@@ -1,4 +1,4 @@
-"""The translator: right under padding, the same in one call and word by word."""
+"""The recurrent translator: right under padding, the same at once and token by token."""
 
 import pytest
 import torch
@@ -10,77 +10,82 @@ from tutorial_lib.seq2seq import AttentionDecoder, Decoder, Encoder, Seq2Seq
 LENGTHS = torch.tensor([5, 1, 3])
 
 
-@pytest.fixture(params=["fixed", "attention"])
-def model(request):
+def with_attention(**dropout):
+    decoder = AttentionDecoder(13, 4, 7, 12, 5, **dropout)
+    return Seq2Seq(Encoder(11, 4, 6, **dropout), decoder)
+
+
+def with_a_context_vector(**dropout):
+    return Seq2Seq(Encoder(11, 4, 6, **dropout), Decoder(13, 4, 7, 12, **dropout))
+
+
+@pytest.fixture(autouse=True)
+def _seed():
     torch.manual_seed(0)
-    encoder = Encoder(11, 4, 6)
-    if request.param == "fixed":
-        return Seq2Seq(encoder, Decoder(13, 4, 7, 12))
-    return Seq2Seq(encoder, AttentionDecoder(13, 4, 7, 12, 5))
+
+
+@pytest.fixture(params=[with_a_context_vector, with_attention])
+def model(request):
+    return request.param()
 
 
 @pytest.fixture
 def source():
-    torch.manual_seed(1)
     source = torch.randint(4, 11, (3, 5))
     return source * (torch.arange(5) < LENGTHS[:, None])  # 0 on padding
 
 
 @pytest.fixture
 def target():
-    torch.manual_seed(2)
     return torch.randint(4, 13, (3, 6))
 
 
-def test_a_padded_batch_gives_what_each_sentence_alone_gives(model, source, target):
+def test_padding_changes_nothing(model, source, target):
     together = model(source, LENGTHS, target)
     for i, length in enumerate(LENGTHS):
         alone = model(source[i : i + 1, :length], LENGTHS[i : i + 1], target[i : i + 1])
         torch.testing.assert_close(together[i], alone[0], rtol=0, atol=1e-6)
-
-
-def test_what_stands_in_the_padding_changes_nothing(model, source, target):
     other = source.where(torch.arange(5) < LENGTHS[:, None], 9)
-    assert model(source, LENGTHS, target).equal(model(other, LENGTHS, target))
+    assert model(other, LENGTHS, target).equal(together)
+    with pytest.raises(RuntimeError, match="greater than 0"):
+        model(source, torch.tensor([5, 0, 3]), target)
 
 
 def test_the_encoder_equals_two_grus_run_by_hand(source):
-    torch.manual_seed(0)
     encoder = Encoder(11, 4, 6)
-    memory, summary = encoder(source, LENGTHS)
+    outputs, context = encoder(source, LENGTHS)
     for i, length in enumerate(LENGTHS):
-        words = encoder.embedding(source[i, :length])
-        forward = _run(encoder.gru, words, "")
-        backward = _run(encoder.gru, words.flip(0), "_reverse").flip(0)
+        embedded = encoder.embedding(source[i, :length])
+        forward = _run(encoder.gru, embedded, "")
+        backward = _run(encoder.gru, embedded.flip(0), "_reverse").flip(0)
         expected = torch.cat((forward, backward), dim=-1)
-        torch.testing.assert_close(memory[i, :length], expected)
-        assert memory[i, length:].eq(0).all()
-        torch.testing.assert_close(summary[i], torch.cat((forward[-1], backward[0])))
+        torch.testing.assert_close(outputs[i, :length], expected)
+        assert outputs[i, length:].eq(0).all()
+        torch.testing.assert_close(context[i], torch.cat((forward[-1], backward[0])))
 
 
-def _run(gru, words, suffix, hidden=None):
+def _run(gru, inputs, suffix, hidden=None):
     cell = nn.GRUCell(gru.input_size, gru.hidden_size)
     for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
         setattr(cell, name, getattr(gru, f"{name}_l0{suffix}"))
     hidden = torch.zeros(gru.hidden_size) if hidden is None else hidden
     states = []
-    for word in words:
-        hidden = cell(word, hidden)
+    for x in inputs:
+        hidden = cell(x, hidden)
         states.append(hidden)
     return torch.stack(states)
 
 
-def test_an_empty_sentence_is_refused(model, source, target):
-    with pytest.raises(RuntimeError, match="greater than 0"):
-        model(source, torch.tensor([5, 0, 3]), target)
-
-
-def test_word_by_word_equals_teacher_forcing_at_every_position(model, source, target):
+@pytest.mark.parametrize("sizes", [[1] * 6, [2, 3, 1]])
+def test_pieces_of_the_target_give_what_teacher_forcing_gives(
+    model, source, target, sizes
+):
     forced = model(source, LENGTHS, target)
-    state = model.start(source, LENGTHS)
-    for t in range(target.shape[1]):
-        logits, state = model.step(target[:, t], state)
-        torch.testing.assert_close(logits, forced[:, t], rtol=0, atol=1e-6)
+    state, end = model.encode(source, LENGTHS), 0
+    for piece in target.split(sizes, dim=1):
+        logits, state = model.decode_step(piece, state)
+        end += piece.shape[1]
+        torch.testing.assert_close(logits, forced[:, end - 1], rtol=0, atol=1e-6)
 
 
 def test_the_future_of_the_target_does_not_reach_the_past(model, source, target):
@@ -97,68 +102,56 @@ def test_every_weight_learns(model, source, target):
     assert still == []
 
 
-def test_the_fixed_decoder_is_its_formula_run_by_hand():
+def test_the_decoder_with_a_context_vector_is_its_formula_run_by_hand():
     decoder, tokens = Decoder(13, 4, 7, 12), torch.tensor([[1, 5, 6]])
-    memory, summary = torch.randn(1, 3, 12), torch.randn(1, 12)
-    logits, _ = decoder(tokens, decoder.start(memory, summary, torch.tensor([3])))
-    words, context = decoder.embedding(tokens[0]), summary.expand(3, -1)
-    first, inputs = (
-        torch.tanh(decoder.first(summary[0])),
-        torch.cat((words, context), 1),
+    outputs, context = torch.randn(2, 1, 3, 12), torch.randn(1, 12)
+    once, again = (
+        decoder(tokens, decoder.init_state(some, context, torch.tensor([3])))[0]
+        for some in outputs
     )
-    read = torch.cat((_run(decoder.gru, inputs, "", first), context, words), dim=1)
-    expected = decoder.vocab(torch.tanh(decoder.readout(read)))
-    torch.testing.assert_close(logits[0], expected)
-
-
-def test_the_fixed_decoder_sees_the_summary_and_no_word_of_the_memory():
-    decoder = Decoder(13, 4, 7, 12)
-    memory, summary = torch.randn(2, 3, 12), torch.randn(2, 12)
-    tokens, lengths = torch.tensor([[1, 5], [1, 6]]), torch.tensor([3, 3])
-    once, _ = decoder(tokens, decoder.start(memory, summary, lengths))
-    again, _ = decoder(tokens, decoder.start(memory + 1, summary, lengths))
-    assert once.equal(again)
-    other, _ = decoder(tokens, decoder.start(memory, summary + 1, lengths))
-    assert not once.allclose(other)
+    assert once.equal(again)  # of the encoder it has the context vector alone
+    embedded, contexts = decoder.embedding(tokens[0]), context.expand(3, -1)
+    hidden = torch.tanh(decoder.init_hidden(context[0]))
+    steps = _run(decoder.gru, torch.cat((embedded, contexts), 1), "", hidden)
+    readout = torch.tanh(decoder.readout(torch.cat((steps, contexts, embedded), 1)))
+    torch.testing.assert_close(once[0], decoder.out(readout))
 
 
 def test_the_attention_decoder_equals_bahdanaus_equations():
-    torch.manual_seed(0)
     decoder = AttentionDecoder(13, 4, 7, 12, 5)
-    memory, tokens = torch.randn(1, 3, 12), torch.tensor([[1, 8]])
-    summary = torch.randn(1, 12)
+    outputs, tokens = torch.randn(1, 3, 12), torch.tensor([[1, 8]])
+    context = torch.randn(1, 12)
     lengths = torch.tensor([2])  # the third vector is padding
-    logits, _ = decoder(tokens, decoder.start(memory, summary, lengths))
-    hidden = torch.tanh(decoder.first(summary))[0]
+    logits, _ = decoder(tokens, decoder.init_state(outputs, context, lengths))
+    hidden = torch.tanh(decoder.init_hidden(context))[0]
     for t, token in enumerate(tokens[0]):
-        weights = _look_by_hand(decoder.attention, hidden, memory[0, :2])
-        context = weights[0] * memory[0, 0] + weights[1] * memory[0, 1]
-        word = decoder.embedding.weight[token]
-        hidden = _run(decoder.gru, [torch.cat((word, context))], "", hidden)[0]
-        readout = torch.tanh(decoder.readout(torch.cat((hidden, context, word))))
-        torch.testing.assert_close(logits[0, t], decoder.vocab(readout))
+        weights = _attend_by_hand(decoder.attention, hidden, outputs[0, :2])
+        context = weights[0] * outputs[0, 0] + weights[1] * outputs[0, 1]
+        embedded = decoder.embedding.weight[token]
+        hidden = _run(decoder.gru, [torch.cat((embedded, context))], "", hidden)[0]
+        readout = torch.tanh(decoder.readout(torch.cat((hidden, context, embedded))))
+        torch.testing.assert_close(logits[0, t], decoder.out(readout))
 
 
-def _look_by_hand(attention, hidden, memory):
-    W_Q, W_K, v = attention.W_Q.weight, attention.W_K.weight, attention.v.weight[0]
-    scores = [v @ torch.tanh(W_Q @ hidden + W_K @ key) for key in memory]
+def _attend_by_hand(attention, hidden, keys):
+    W_Q, W_K, w_v = (W.weight for W in (attention.W_Q, attention.W_K, attention.w_v))
+    scores = [w_v[0] @ torch.tanh(W_Q @ hidden + W_K @ key) for key in keys]
     return torch.stack(scores).softmax(dim=0)
 
 
 def test_keys_are_projected_once_per_sentence(source, target):
-    model = Seq2Seq(Encoder(11, 4, 6), AttentionDecoder(13, 4, 7, 12, 5))
-    calls = []
+    model, calls = with_attention(), []
     model.decoder.attention.W_K.register_forward_hook(lambda *_: calls.append(1))
     model(source, LENGTHS, target)
     assert len(calls) == 1
-    state = model.start(source, LENGTHS)
-    for t in range(6):
-        _, state = model.step(target[:, t], state)
+    state = model.encode(source, LENGTHS)
+    for token in target.split(1, dim=1):
+        _, state = model.decode_step(token, state)
     assert len(calls) == 2
 
 
-def test_recorded_weights_have_a_row_for_each_word_and_none_on_padding(source, target):
-    model = Seq2Seq(Encoder(11, 4, 6), AttentionDecoder(13, 4, 7, 12, 5))
+def test_recorded_weights_have_a_row_for_each_token_and_none_on_padding(source, target):
+    model = with_attention()
     with record_attention(model) as maps:
         model(source, LENGTHS, target)
     weights = maps["decoder.attention"]
@@ -168,7 +161,6 @@ def test_recorded_weights_have_a_row_for_each_word_and_none_on_padding(source, t
 
 
 def test_every_weight_starts_as_its_kind_asks():
-    torch.manual_seed(0)
     model = Seq2Seq(Encoder(200, 40, 60), AttentionDecoder(300, 40, 80, 120, 70))
     for name, weight in model.named_parameters():
         if weight.ndim == 1:
@@ -184,7 +176,8 @@ def test_every_weight_starts_as_its_kind_asks():
 
 
 def test_dropout_acts_in_training_only(source, target):
-    model = Seq2Seq(Encoder(11, 4, 6, dropout=0.5), Decoder(13, 4, 7, 12, dropout=0.5))
-    assert not model(source, LENGTHS, target).equal(model(source, LENGTHS, target))
-    model.eval()
-    assert model(source, LENGTHS, target).equal(model(source, LENGTHS, target))
+    for make in (with_a_context_vector, with_attention):
+        model = make(dropout=0.5)
+        assert not model(source, LENGTHS, target).equal(model(source, LENGTHS, target))
+        model.eval()
+        assert model(source, LENGTHS, target).equal(model(source, LENGTHS, target))

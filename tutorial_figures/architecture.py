@@ -65,8 +65,8 @@ ABOUT = {
     "decoder": About(
         "decoder",
         "Turns the French words so far into logits for the word after each of them.",
-        "words (batch, token), and a state made of the memory",
-        "logits (batch, token, vocab), and the state for the next word",
+        "words (batch, token), and the memory (batch, key, d_model)",
+        "logits (batch, token, vocab)",
     ),
     "embedding": About(
         "embedding",
@@ -93,9 +93,8 @@ ABOUT = {
         "decoder block",
         "Every word looks back, then across at the memory, then computes by itself. N "
         "such blocks follow each other, and each gets keys and values from the memory.",
-        f"{STREAM}; keys and values (batch, head, key, d_k) of the words before, and "
-        "of the memory",
-        f"{STREAM}, and the words before with the new ones",
+        f"{STREAM}, and the memory (batch, key, d_model)",
+        STREAM,
     ),
     "self-attention": About(
         "attention",
@@ -117,7 +116,7 @@ ABOUT = {
         "values from the memory, projected once.",
         ASKED,
         "(batch, query, d_model)",
-        ("def project(", "def read("),
+        ("if keys is None", "K, V = kv_cache[self]"),
     ),
     "mask of self-attention": About(
         "length mask",
@@ -151,15 +150,15 @@ ABOUT = {
         "normalizes each token: the paper's order, norm_first=False.",
         f"the stream and the layer's change, both {STREAM}",
         STREAM,
-        ("x + self.dropout(change)", "else self.norm(x)"),
+        ("self.norm1(x + ", "self.norm2(x + "),
     ),
     "linear": About(
         "decoder",
         "Gives every word of the French vocabulary a logit for being the next. It is "
-        "the decoder's last layer, vocab.",
+        "the decoder's last layer, lm_head.",
         STREAM,
         "logits (batch, token, vocab)",
-        ("self.vocab",),
+        ("self.lm_head",),
     ),
     "tied": About(
         "model",
@@ -167,7 +166,7 @@ ABOUT = {
         "linear map takes its weights from the embedding.",
         "the embedding's table (vocab, d_model)",
         "the linear map's weights (vocab, d_model)",
-        ("if tied", "decoder.vocab.weight"),
+        ("if tied", "decoder.lm_head.weight"),
     ),
     "softmax": About(
         "softmax",

@@ -16,6 +16,7 @@ Nothing here knows a model class.
 """
 
 from contextlib import contextmanager
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -137,6 +138,9 @@ def translate(model, sentences, data, *, num_beams=1, batch_size=250, progress=T
     ValueError for an empty sentence, and for a batch_size below 1.
     """
     check_counts(batch_size=batch_size)
+    decode = partial(beam_search, num_beams=num_beams)
+    if num_beams == 1:
+        decode = greedy  # the same in four fifths of the time
     device, outputs = next(model.parameters()).device, []
     with progress_bar(len(sentences), unit="sentence", shown=progress) as bar:
         for i in range(0, len(sentences), batch_size):
@@ -144,13 +148,8 @@ def translate(model, sentences, data, *, num_beams=1, batch_size=250, progress=T
             with torch.no_grad(), evaluating(model):
                 state = model.encode(source.to(device), lengths.to(device))
             tokens = torch.full((len(source), 1), BOS, device=device)
-            found = beam_search(
-                model,
-                tokens,
-                state,
-                num_beams=num_beams,
-                max_new_tokens=2 * source.shape[1] + 10,
-            )
+            longest = 2 * source.shape[1] + 10
+            found = decode(model, tokens, state, max_new_tokens=longest)
             outputs += [data.target_vocabulary.decode(ids) for ids in found.tokens]
             bar.update(len(found.tokens))
     return outputs

@@ -6,7 +6,7 @@ scored, because there is nothing to compare, is refused: no metric returns NaN.
 This module knows no model and no data set: numbers, words and links go in.
 """
 
-from operator import index
+from itertools import zip_longest
 from typing import NamedTuple
 
 import torch
@@ -28,17 +28,14 @@ class Bleu(NamedTuple):
 def accuracy(predictions, targets):
     """Return the share of class numbers in ``predictions`` that equal ``targets``.
 
-    Both are integer tensors or lists of one shape, whatever it is. Raises ValueError
-    for two shapes, logits instead of class numbers, and nothing to compare.
+    Both are of one shape. Raises ValueError for two shapes, logits, and no numbers.
     """
-    predictions = torch.as_tensor(predictions)
-    targets = torch.as_tensor(targets, device=predictions.device)
-    _check_some(predictions.flatten(), "predictions")
-    shapes = tuple(predictions.shape), tuple(targets.shape)
-    if shapes[0] != shapes[1] or predictions.is_floating_point():
+    predictions, targets = torch.as_tensor(predictions), torch.as_tensor(targets)
+    same = predictions.shape == targets.shape and not predictions.is_floating_point()
+    if not same or not predictions.numel():
         raise ValueError(
-            f"predictions {shapes[0]} of {predictions.dtype} must be class numbers in "
-            f"the shape of targets {shapes[1]}: of logits pass logits.argmax(-1)"
+            f"predictions {tuple(predictions.shape)} must be class numbers, as targets "
+            f"{tuple(targets.shape)}: of logits pass logits.argmax(-1)"
         )
     return predictions.eq(targets).double().mean().item()
 
@@ -47,13 +44,13 @@ def exact_match(outputs, targets):
     """Return the share of ``outputs`` that equal their targets word for word.
 
     Both are lists with a list of words per sentence. Raises ValueError for strings,
-    different numbers of sentences, and no sentence.
+    unequal numbers, and no sentence.
     """
+    if any(isinstance(x, str) for x in (outputs, targets, *outputs, *targets)):
+        raise ValueError("outputs and targets hold lists of words: sentence.split()")
     _check_pairs("outputs", outputs, "targets", targets)
-    _check_each("outputs", outputs, (list, tuple), "words: sentence.split()")
-    _check_each("targets", targets, (list, tuple), "words: sentence.split()")
-    pairs = zip(outputs, targets, strict=True)
-    return sum(list(output) == list(target) for output, target in pairs) / len(outputs)
+    equal = [[*one] == [*other] for one, other in zip(outputs, targets, strict=True)]
+    return sum(equal) / len(equal)
 
 
 def bleu(outputs, references):
@@ -61,39 +58,31 @@ def bleu(outputs, references):
 
     The geometric mean, all four weighing the same, of the shares of n-grams of 1 to 4
     words that occur in the reference, times a penalty where the outputs are shorter.
-    ``outputs`` are sentences as strings, not as words: sacrebleu splits them its own
-    way (13a). ``references[i]`` is the reference of ``outputs[i]``, or a list of
-    several; capitals count as small letters. Raises ValueError for words instead of
-    strings, different numbers of outputs and references, and no sentence.
+    ``outputs`` are strings, which sacrebleu splits its own way (13a), in small letters;
+    ``references[i]`` is the reference of ``outputs[i]``, or a list of several. Raises
+    ValueError for words instead of strings, unequal numbers, and no sentence.
     """
     from sacrebleu.metrics import BLEU
 
+    if isinstance(outputs, str) or not all(isinstance(x, str) for x in outputs):
+        raise ValueError('outputs hold sentences as strings: "the cat", not its words')
     _check_pairs("outputs", outputs, "references", references)
-    _check_each("outputs", outputs, str, 'a string: "the cat", not its words')
     several = [[one] if isinstance(one, str) else one for one in references]
-    _check_each("references", several, (list, tuple), "a string or a list of strings")
-    for i, choices in enumerate(several):
-        _check_some(choices, f"references[{i}]")
-        _check_each(f"references[{i}]", choices, str, "a string, a whole sentence")
-    most = max(map(len, several))
-    padded = [[*choices, *[None] * (most - len(choices))] for choices in several]
-    metric = BLEU(lowercase=True)
-    score = metric.corpus_score(outputs, list(zip(*padded, strict=True))).score
+    metric, columns = BLEU(lowercase=True), [*zip_longest(*several)]
+    score = metric.corpus_score(outputs, columns).score
     return Bleu(score, str(metric.get_signature()))
 
 
 def heaviest_links(weights):
     """Return the links (target, source) from each target word to its heaviest source.
 
-    ``weights`` is (target, source). A row of zeros links to nothing, and of equal
-    weights the first one counts. Drop the row of <eos> before: it is no word. Raises
-    ValueError for another shape, NaN, and no source word.
+    ``weights`` is (target, source), without a row of <eos>, which is no word. A row of
+    zeros links to nothing. Raises ValueError for another shape, and for NaN.
     """
     weights = torch.as_tensor(weights).detach().cpu()
     if weights.ndim != 2 or not weights.shape[1] or weights.isnan().any():
         raise ValueError(
-            "weights must be (target, source), of one sentence and head and without "
-            f"NaN, got {tuple(weights.shape)} with {int(weights.isnan().sum())} NaN"
+            f"weights must be (target, source) without NaN, got {tuple(weights.shape)}"
         )
     largest, source = weights.max(-1)
     return {(i, j) for i, j in enumerate(source.tolist()) if largest[i] > 0}
@@ -103,17 +92,19 @@ def alignment_accuracy(weights, gold):
     """Return the share of target words whose heaviest source word is a gold link.
 
     ``weights`` is (target, source) and ``gold`` a set of links (target, source); or
-    both are lists with one per sentence, pooled. Target words without a gold link are
-    not counted, so neither is a row of <eos>; a linked word beyond the last row counts
-    as wrong. Raises ValueError where ``gold`` does not fit, or links nothing.
+    both are lists with one per sentence, pooled. Words without a gold link, as <eos>,
+    are not counted; a linked word beyond the last row counts as wrong. Raises
+    ValueError where ``gold`` does not fit, or links nothing.
     """
-    if isinstance(gold, (set, frozenset)):
-        weights, gold = [weights], [gold]
-    _check_pairs("weights", weights, "gold", gold)
-    gold = _read_links("gold", gold)
+    weights, gold = _read_links("weights", weights, gold)
     right, linked = 0, 0
     for i, (sentence, links) in enumerate(zip(weights, gold, strict=True)):
-        _check_columns(i, torch.as_tensor(sentence).shape[-1], links)
+        columns = torch.as_tensor(sentence).shape[-1]
+        if any(source not in range(columns) for _, source in links):
+            raise ValueError(
+                f"gold[{i}] links words beyond the {columns} columns of weights[{i}]: "
+                "both must be (target, source)"
+            )
         right += len(heaviest_links(sentence) & links)
         linked += len({target for target, _ in links})
     if not linked:
@@ -126,68 +117,24 @@ def alignment_error_rate(links, gold):
 
     1 − 2 |links ∩ gold| / (|links| + |gold|), with gold links that are all sure ones.
     Both are sets of (target, source), or lists with one set per sentence, pooled.
-    Nothing found where there is nothing to find is no error: 0. Raises ValueError for
-    anything but sets, and different numbers of sentences.
+    No links where gold has none are no error: 0. Raises ValueError for unequal numbers.
     """
-    if isinstance(gold, (set, frozenset)):
-        links, gold = [links], [gold]
-    _check_pairs("links", links, "gold", gold)
-    links, gold = _read_links("links", links), _read_links("gold", gold)
-    shared = sum(len(a & b) for a, b in zip(links, gold, strict=True))
-    total = sum(map(len, links)) + sum(map(len, gold))
+    links, gold = _read_links("links", links, gold)
+    shared = sum(len(one & other) for one, other in zip(links, gold, strict=True))
+    total = sum(map(len, [*links, *gold]))
     return 1 - 2 * shared / total if total else 0.0
 
 
-def _check_some(values, name):
-    if not len(values):
-        raise ValueError(f"{name} hold nothing: pass at least one")
+def _read_links(name, values, gold):
+    """Return lists with one per sentence, the gold links as pairs of ints."""
+    if isinstance(gold, (set, frozenset)):
+        values, gold = [values], [gold]
+    _check_pairs(name, values, "gold", gold)
+    return values, [{(int(i), int(j)) for i, j in links} for links in gold]
 
 
 def _check_pairs(name, values, other, others):
-    for title, given in ((name, values), (other, others)):
-        if isinstance(given, str):
-            raise ValueError(f"{title} is one string: pass a list of sentences")
-    if len(values) != len(others):
+    if len(values) != len(others) or not len(values):
         raise ValueError(
-            f"{len(values)} {name} but {len(others)} {other}: {other}[i] is compared "
-            f"with {name}[i], so pass one for each"
+            f"{len(values)} {name} and {len(others)} {other}: pass equally many, not 0"
         )
-    _check_some(values, name)
-
-
-def _check_each(name, values, kinds, expected):
-    for i, value in enumerate(values):
-        if not isinstance(value, kinds):
-            kind = type(value).__name__
-            raise ValueError(f"{name}[{i}] is a {kind}: pass {expected}")
-
-
-def _check_columns(i, columns, links):
-    last = max((source for _, source in links), default=0)
-    if last >= columns:
-        raise ValueError(
-            f"gold[{i}] links source word {last}, but weights[{i}] have {columns} "
-            "columns: both must be (target, source)"
-        )
-
-
-def _read_links(name, values):
-    """Return sets of pairs of ints, since equal tensors are two things in a set."""
-    _check_each(name, values, (set, frozenset), "a set of pairs (target, source)")
-    return [
-        {_read_link(f"{name}[{i}]", link) for link in links}
-        for i, links in enumerate(values)
-    ]
-
-
-def _read_link(name, link):
-    try:
-        target, source = map(index, link)
-    except (TypeError, ValueError):
-        target = source = -1
-    if not isinstance(link, tuple) or min(target, source) < 0:
-        raise ValueError(
-            f"{name} holds {link!r}: pass (target, source), the numbers of two words "
-            "counted from 0"
-        )
-    return target, source
