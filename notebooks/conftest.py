@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from solving import solved_cells
 
-from tools.classroom.sheets import Sheet
 from tools.dependencies import fingerprint
 from tools.files import write_whole
 from tools.notebooks import CELL_TIMEOUT, ENVIRONMENT
+from tools.sheets import Sheet
 
 ROOT = Path(__file__).parents[1]
 os.environ.update(ENVIRONMENT)

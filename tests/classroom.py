@@ -5,11 +5,11 @@ import json
 from example_chapter.notebook import notebook as example_notebook
 from exercise_chapters import chapters
 
-from tools.classroom.exports import without_solutions
-from tools.classroom.sheets import Sheet, sheets
+from tools.exports import without_solutions
 from tools.notebooks import as_text, source_of
+from tools.sheets import sheets
 
-EXAMPLE = next(chapter for chapter in chapters() if chapter.number == 99)
+assert chapters()[0].number == 99  # the example, which is now one of the book's
 NAME = "99_example.ipynb"
 
 
@@ -49,6 +49,3 @@ def handed_in(root, path, *, change=None, **answers):
 def cell_of(cells, text):
     """Return the first cell in whose source a text stands."""
     return next(cell for cell in cells if text in source_of(cell))
-
-
-__all__ = ["EXAMPLE", "NAME", "Sheet", "cell_of", "handed_in", "make_book"]

@@ -70,11 +70,6 @@ def test_only_what_changed_runs_again(root, capsys):
     assert first.read_bytes() == stored
 
 
-def test_a_chapter_that_does_not_exist_is_named(root):
-    with pytest.raises(ValueError, match="there is no chapter 9: the book has 01, 02"):
-        execute(root, "9")
-
-
 def test_only_the_metadata_that_the_book_uses_is_stored():
     content = notebook("1")
     content["metadata"] = {"widgets": {}, "language_info": {"version": "3.11.7"}}

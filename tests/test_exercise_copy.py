@@ -9,7 +9,7 @@ import sys
 import pytest
 from exercise_chapters import chapters
 
-from tools.classroom.exports import export
+from tools.exports import export
 
 CHAPTERS = [chapter for chapter in chapters() if chapter.notebook_path()]
 TRIVIAL = 45  # characters: shorter lines are those of many answers

@@ -11,7 +11,6 @@ import torch
 from made_up import called_with, exercise
 from platformdirs import macos, unix, windows
 
-from tools.classroom import process
 from tools.notebooks import ENVIRONMENT
 from tutorial_exercises import check, marks, progress
 from tutorial_exercises.check import CHECKED
@@ -309,7 +308,6 @@ def test_the_tests_themselves_begin_with_nothing_kept():
 
 def test_notebooks_that_are_run_or_graded_keep_nothing():
     assert ENVIRONMENT["TUTORIAL_PROGRESS"] == "off"
-    assert process.SET["TUTORIAL_PROGRESS"] == "off"
 
 
 SESSION = """\

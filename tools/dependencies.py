@@ -1,9 +1,8 @@
-"""Dependencies: the files of the library that a notebook's outputs depend on.
+"""Dependencies: the files of the packages that a notebook's outputs depend on.
 
-They are those that its cells import, what these import in turn, and so on; the scripts
-and styles that a module names; and the exercises of the notebook's own chapter, which
-no cell imports by name. A name that a package only hands on leads to the module that
-defines it, and not to the others that stand beside it.
+They are those that its cells import, what these import in turn, and so on; the files
+that a module names; and the exercises of the notebook's own chapter, which no cell
+imports by name. A name that a package hands on leads to its module alone.
 
 This module reads imports as text and runs nothing.
 """
@@ -18,15 +17,15 @@ from tools.notebooks import code_cells, read_notebook, source_of
 from tutorial_lib.definitions import as_python
 
 PACKAGES = ("tutorial_lib", "tutorial_exercises", "tutorial_figures")
-NAMED = re.compile(
-    rf"[\"']((?:{'|'.join(PACKAGES)})(?:\.\w+)+)(?::\w+)?[\"']"
-)  # a module, in a text
+# A module in a text, with or without a name in it: "tutorial_lib.position:ALiBi".
+NAMED = re.compile(rf"[\"']((?:{'|'.join(PACKAGES)})(?:\.\w+)+)(?::\w+)?[\"']")
+HANDED_ON = r"^from ([.\w]+) import (?:[^(\n]*|\([^)]*)\b{}\b"
 
 
 def fingerprint(root, path):
     """Return a digest of everything that a notebook's outputs depend on.
 
-    That is its code cells, its part of the library, and the pinned environment.
+    That is its code cells, its part of the packages, and the pinned environment.
     """
     digest = hashlib.sha256((Path(root) / "requirements.txt").read_bytes())
     for file in library_files(root, path):
@@ -38,96 +37,69 @@ def fingerprint(root, path):
 
 def library_files(root, path):
     """Return the files under ``root`` that the notebook at ``path`` depends on."""
-    root, found = Path(root), set()
-    waiting = set()
+    root, found, waiting = Path(root), set(), set()
     for cell in code_cells(read_notebook(path)):
-        waiting |= {*_imported(root, source_of(cell), root)}
+        waiting |= _imported(root, source_of(cell), root)
     if waiting:
-        own = root / "tutorial_exercises" / f"chapter_{Path(path).name[:2]}"
-        waiting |= {file for file in own.glob("*.*") if file.is_file()}
+        own = f"chapter_{Path(path).name[:2]}*"
+        for place in (root / "tutorial_exercises").glob(own):
+            waiting |= {place, *place.glob("*.*")}
     while waiting:
         file = waiting.pop()
         found.add(file)
-        if file.suffix == ".py" and not _is_face(file):
-            text = read_text(file)
-            waiting |= {*_imported(root, text, file.parent), *_beside(file, text)}
+        text = read_text(file) if file.suffix == ".py" else ""
+        if file.name != "__init__.py" or re.search("^(class|def) ", text, re.MULTILINE):
+            waiting |= _imported(root, text, file.parent)
+            beside = file.parent.iterdir() if text else ()
+            waiting |= {other for other in beside if f'"{other.name}"' in text}
             waiting -= found
-    return sorted(found)
+    return sorted(filter(Path.is_file, found))
 
 
 def _imported(root, source, folder):
-    """Yield the files that a source in ``folder`` imports, or names in a text."""
-    for name in NAMED.findall(source):
-        yield from _files(root, name.split("."))
-    for node in ast.walk(_tree(source)):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield from _files(root, alias.name.split("."))
-        elif isinstance(node, ast.ImportFrom):
-            module = _module(root, node, folder)
-            for alias in node.names:
-                yield from _files(root, [*module, alias.name])
-
-
-def _tree(source):
+    """Return the files that a source in ``folder`` imports, or names in a text."""
+    names = {*NAMED.findall(source)}
     try:
-        return ast.parse(as_python(source))
+        tree = ast.parse(as_python(source))
     except SyntaxError:  # a cell of another language
-        return ast.Module([], [])
+        return set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            module = _full("." * node.level + (node.module or ""), root, folder)
+            names |= {f"{module}.{alias.name}" for alias in node.names}
+    return {file for name in names for file in _files(root, name)}
 
 
-def _module(root, node, folder):
-    """Return the full name, in parts, of the module that is imported from."""
-    own = node.module.split(".") if node.module else []
-    if not node.level:
-        return own
-    up = [folder, *folder.parents][node.level - 1]
-    return [*up.relative_to(root).parts, *own]
+def _full(module, root, folder):
+    """Return the full name of a module that is named from within ``folder``."""
+    name = module.lstrip(".")
+    up = len(module) - len(name)
+    parts = [folder, *folder.parents][up - 1].relative_to(root).parts if up else ()
+    return ".".join([*parts, *filter(None, [name])])
 
 
-def _files(root, parts):
-    """Yield the files that define what a name, in parts, stands for."""
-    if parts[0] not in PACKAGES:
+def _files(root, name):
+    """Yield the files that define what a full name stands for."""
+    first, *parts = name.split(".")
+    place = root / first
+    if first not in PACKAGES:
         return
-    for end in range(1, len(parts) + 1):
-        place, names = root.joinpath(*parts[:end]), parts[end:]
-        if place.with_suffix(".py").is_file():
-            yield place.with_suffix(".py")
-            return
+    while place.is_dir():
         face = place / "__init__.py"
         if face.is_file():
             yield face
-            if not (names and _is_module(place / names[0])):
-                yield from _handed_on(root, face, names)
-
-
-def _is_module(place):
-    return place.is_dir() or place.with_suffix(".py").is_file()
-
-
-def _handed_on(root, face, names):
-    """Yield the files of what a package hands on under the first of these names.
-
-    Without a name that is all it hands on.
-    """
-    for node in _tree(read_text(face)).body:
-        if isinstance(node, ast.ImportFrom):
-            for alias in node.names:
-                if not names or names[0] in ("*", alias.asname or alias.name):
-                    module = _module(root, node, face.parent)
-                    yield from _files(root, [*module, alias.name])
-
-
-def _is_face(file):
-    """Whether a package's file defines nothing: what it imports it only hands on."""
-    if file.name != "__init__.py":
-        return False
-    body = _tree(read_text(file)).body
-    return not any(isinstance(node, (ast.ClassDef, ast.FunctionDef)) for node in body)
-
-
-def _beside(file, text):
-    """Yield the scripts and styles beside a module that its text names."""
-    for other in file.parent.iterdir():
-        if other.suffix in (".css", ".js") and f'"{other.name}"' in text:
-            yield other
+        if not parts or parts[0] == "*":
+            yield from place.glob("*.*")
+            return
+        part, *parts = parts
+        inside = place / part
+        text = read_text(face) if face.is_file() else ""
+        handed = re.search(HANDED_ON.format(part), text, re.MULTILINE)
+        if handed and not inside.is_dir() and not inside.with_suffix(".py").is_file():
+            yield from _files(root, f"{_full(handed[1], root, place)}.{part}")
+            return
+        place = inside
+    if place.with_suffix(".py").is_file():
+        yield place.with_suffix(".py")

@@ -14,13 +14,7 @@ from pathlib import Path
 
 from tools.dependencies import fingerprint
 from tools.files import write_whole
-from tools.notebooks import (
-    STOPPED,
-    chapters,
-    read_notebook,
-    run,
-    write_notebook,
-)
+from tools.notebooks import STOPPED, chapters, read_notebook, run, write_notebook
 
 NOTEBOOK_METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
@@ -39,35 +33,42 @@ def execute(root, chapter=""):
     Raises ValueError if there is no such chapter.
     """
     paths = chapters(root, [chapter])
-    stale = [path for path in paths if not _is_up_to_date(root, path)]
+    folder = Path(root, "_build", "executed")
+    stamps = {path: folder / f"{path.stem}.sha256" for path in paths}
+    stale = [
+        path
+        for path, stamp in stamps.items()
+        if not stamp.is_file() or stamp.read_text() != fingerprint(root, path)
+    ]
     print(f"{len(paths) - len(stale)} of {len(paths)} notebooks are up to date.")
     failed = 0
     for path in stale:
-        failure = _execute_one(root, path)
-        failed += failure is not None
+        code = fingerprint(root, path)
+        failure = _execute_one(path)
+        if failure is None:
+            stamps[path].parent.mkdir(parents=True, exist_ok=True)
+            write_whole(stamps[path], code)
+            continue
+        failed += 1
+        said = f"{path.name}: nothing is stored: {failure}"
+        print(said, file=sys.stderr, flush=True)
         if failure == STOPPED:
             break
     return failed
 
 
-def _execute_one(root, path):
+def _execute_one(path):
     """Run one notebook and store it; return None, or say why it is as it was."""
-    text, code = path.read_bytes(), fingerprint(root, path)
+    text = path.read_bytes()
     print(f"{path.stem}: running", end=" … ", flush=True)
     start = time.monotonic()
     notebook, failure = run(read_notebook(path), path.parent)
     print(f"{time.monotonic() - start:.1f} s", flush=True)
     if failure is None and path.read_bytes() != text:
-        failure = "was edited while it ran: run it again"
-    if failure is not None:
-        said = f"{path.name}: nothing is stored: {failure}"
-        print(said, file=sys.stderr, flush=True)
-        return failure
-    write_notebook(path, normalize(notebook))
-    stamp = _stamp(root, path)
-    stamp.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(stamp, code)
-    return None
+        return "was edited while it ran: run it again"
+    if failure is None:
+        write_notebook(path, normalize(notebook))
+    return failure
 
 
 def normalize(notebook):
@@ -90,12 +91,3 @@ def normalize(notebook):
 
 def _only(metadata, allowed):
     return {key: entry for key, entry in metadata.items() if key in allowed}
-
-
-def _stamp(root, path):
-    return Path(root) / "_build" / "executed" / f"{path.stem}.sha256"
-
-
-def _is_up_to_date(root, path):
-    stamp = _stamp(root, path)
-    return stamp.is_file() and stamp.read_text() == fingerprint(root, path)

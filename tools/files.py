@@ -1,9 +1,5 @@
-"""Files: read as text, and written whole or not at all.
+"""Files: read as text, and written whole or not at all."""
 
-This module does not know what stands in them.
-"""
-
-import contextlib
 import os
 from pathlib import Path
 
@@ -24,15 +20,13 @@ def write_whole(path, content):
 
     Raises OSError, which names the file, and leaves what was there, if that fails.
     """
-    path = Path(path)
     content = content.encode() if isinstance(content, str) else content
-    fresh = path.with_name(f"{path.name}.new")
+    fresh = Path(f"{path}.new")
     try:
         fresh.write_bytes(content)
         os.replace(fresh, path)
-    except BaseException as error:
-        with contextlib.suppress(OSError):
-            fresh.unlink()
-        if isinstance(error, OSError):
-            error.filename = f"{path}"  # of a full disk the system names none
+    except OSError as error:
+        error.filename = f"{path}"  # of a full disk the system names none
         raise
+    finally:
+        fresh.unlink(missing_ok=True)

@@ -63,10 +63,7 @@ def short_name(path):
 
 
 def read_notebook(path):
-    """Read a notebook as plain dictionaries and lists.
-
-    Raises OSError, and ValueError if it has not the form in which JupyterLab saves one.
-    """
+    """Read a notebook. Raises OSError, and ValueError if JupyterLab saves none so."""
     try:
         notebook = json.loads(read_text(path))
         for cell in notebook["cells"]:
@@ -106,16 +103,15 @@ def code_cells(notebook):
     return [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
 
 
-def run(notebook, folder, *, tick=None, timeout=CELL_TIMEOUT):
+def run(notebook, folder, *, timeout=CELL_TIMEOUT):
     """Run a notebook in ``folder``; return it with its outputs, and what failed.
 
-    ``tick()`` is called after each code cell, which may take ``timeout`` seconds (None:
-    any time). What failed is None, ``STOPPED`` after Ctrl-C, or a text whose first line
-    says which cell failed and how; the rest is the traceback.
+    A code cell may take ``timeout`` seconds (None: any time). What failed is None,
+    ``STOPPED`` after Ctrl-C, or a text whose first line says which cell failed and how;
+    the rest is the traceback.
     """
     import nbformat
-    from nbclient import NotebookClient
-    from nbclient.exceptions import CellControlSignal, DeadKernelError
+    from nbclient import NotebookClient, exceptions
 
     node, started = nbformat.reads(json.dumps(notebook), as_version=4), []
     client = NotebookClient(
@@ -123,7 +119,6 @@ def run(notebook, folder, *, tick=None, timeout=CELL_TIMEOUT):
         coalesce_streams=True,  # else what is stored depends on when it was printed
         extra_arguments=["--log-level=ERROR"],
         kernel_name="python3",
-        on_cell_executed=lambda **_: tick() if tick else None,
         on_cell_start=lambda cell, **_: started.append(cell["id"]),
         record_timing=False,
         resources={"metadata": {"path": str(folder)}},
@@ -134,21 +129,18 @@ def run(notebook, folder, *, tick=None, timeout=CELL_TIMEOUT):
         _execute(client)
     except KeyboardInterrupt:
         failure = STOPPED
-    except (CellControlSignal, DeadKernelError) as error:
+    except (exceptions.CellControlSignal, exceptions.DeadKernelError) as error:
         failure = f"cell {started[-1]} {_reason(error, timeout)}"
     return json.loads(nbformat.writes(node)), failure
 
 
 def _reason(error, timeout):
     """Say how a cell failed: a sentence, and the traceback if there is one."""
-    from nbclient.exceptions import CellExecutionError, DeadKernelError
-
-    if isinstance(error, CellExecutionError):
-        said = error.evalue.partition("\n")[0]
-        return f"failed with {error.ename}: {said}\n{error}"
-    if isinstance(error, DeadKernelError):
-        return "ended its kernel: is there enough memory?"
-    return f"was still running after {timeout} s"
+    if hasattr(error, "ename"):
+        return f"failed with {error.ename}: {error.evalue}\n{error}"
+    if isinstance(error, TimeoutError):
+        return f"was still running after {timeout} s"
+    return "ended its kernel: is there enough memory?"
 
 
 def _execute(client):

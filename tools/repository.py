@@ -24,7 +24,7 @@ def read_address(root):
 
     Raises ValueError if the file has no line for it.
     """
-    return _find(Path(root) / "_config.yml").group(2)
+    return _find(Path(root) / "_config.yml")[2]
 
 
 def write_address(root, address):
@@ -40,20 +40,15 @@ def write_address(root, address):
             f"{given} is not the address of a GitHub repository: "
             "give one like https://github.com/you/fork"
         )
-    path = Path(root) / "_config.yml"
+    path, readme = Path(root) / "_config.yml", Path(root) / "README.md"
     found = _find(path)
     text = found.string[: found.start(2)] + address + found.string[found.end(2) :]
     write_whole(path, text)
-    _link_chapters(Path(root) / "README.md", address)
-    return address
-
-
-def _link_chapters(readme, address):
-    """Let the chapters that a README names open in Colab, or as files without one."""
     if readme.is_file():
         place = COLAB.format(address.removeprefix("https://github.com/"))
         link = rf"]({place if address else ''}\1)"
         write_whole(readme, CHAPTER.sub(link, read_text(readme)))
+    return address
 
 
 def _find(path):

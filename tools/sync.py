@@ -8,17 +8,10 @@ This module does not know what a definition means, and it runs none.
 """
 
 import difflib
-from contextlib import contextmanager
 from pathlib import Path
 
 from tools.files import read_text
-from tools.notebooks import (
-    chapters,
-    read_notebook,
-    source_of,
-    tags_of,
-    write_notebook,
-)
+from tools.notebooks import chapters, read_notebook, source_of, tags_of, write_notebook
 from tools.repository import read_address
 from tutorial_lib.definitions import definitions
 
@@ -47,7 +40,7 @@ def sync(root, *, check=False):
     for path in chapters(root):
         notebook = read_notebook(path)
         changes = synchronize(path.name, notebook, library, colab)
-        drifted += changes
+        drifted += [f"{path.name}, cell {change}" for change in changes]
         if changes:
             changed[path] = notebook
     for path, notebook in ({} if check else changed).items():
@@ -65,28 +58,36 @@ def library_definitions(folder):
     found = {}
     for path in sorted(folder.glob("*.py")):
         text = read_text(path)
-        with _being_python(path):
-            defined = definitions(text)
-        for name, first, last in defined:
+        for name, first, last in _defined(text, path):
             if not name.startswith("_"):
                 lines = text.split("\n")[first:last]
                 found.setdefault(name, []).append("\n".join(lines))
     return found
 
 
-def mirror(source, library):
+def mirror(source, library, file="the cell"):
     """Replace each definition that the library knows by the library's own text.
 
     Where modules share a name, the text that resembles the notebook's most is meant.
     Returns the new source and the names that differed.
     """
     lines, changed = source.split("\n"), []
-    for name, first, last in reversed(definitions(source)):
+    for name, first, last in reversed(_defined(source, file)):
         text = "\n".join(lines[first:last])
         if name in library and text not in library[name]:
             lines[first:last] = _most_similar(text, library[name]).split("\n")
             changed.insert(0, name)
     return "\n".join(lines), changed
+
+
+def _defined(source, file):
+    try:
+        return definitions(source)
+    except SyntaxError as error:
+        raise ValueError(
+            f"{file} is not Python ({error.msg}, line {error.lineno}): "
+            "correct it, then sync again"
+        ) from None
 
 
 def _most_similar(text, candidates):
@@ -99,34 +100,18 @@ def _most_similar(text, candidates):
 def synchronize(file, notebook, library, colab):
     """Mirror the library into the notebook of a file, and set its Colab cell, in place.
 
-    Returns ``<file>, cell <id>: <what differed>`` for each cell that changed.
+    Returns ``<id>: <what differed>`` for each cell that changed.
     """
     changes = _place_colab_cell(notebook["cells"], colab)
-    for cell in filter(_mirrors_the_library, notebook["cells"]):
-        with _being_python(f"{file}, cell {cell['id']}"):
-            source, names = mirror(source_of(cell), library)
+    for cell in notebook["cells"]:
+        is_magic = source_of(cell).startswith("%%")
+        if cell["cell_type"] != "code" or is_magic or "exercise" in tags_of(cell):
+            continue
+        source, names = mirror(source_of(cell), library, f"{file}, cell {cell['id']}")
         if names:
             cell["source"] = source.splitlines(keepends=True)
-            changes.append(f"cell {cell['id']}: {', '.join(names)}")
-    return [f"{file}, {change}" for change in changes]
-
-
-@contextmanager
-def _being_python(name):
-    """Raise ValueError, which names the text, where SyntaxError is raised within."""
-    try:
-        yield
-    except SyntaxError as error:
-        raise ValueError(
-            f"{name} is not Python ({error.msg}, line {error.lineno}): "
-            "correct it, then sync again"
-        ) from None
-
-
-def _mirrors_the_library(cell):
-    if cell["cell_type"] != "code" or source_of(cell).startswith("%%"):
-        return False
-    return "exercise" not in tags_of(cell)
+            changes.append(f"{cell['id']}: {', '.join(names)}")
+    return changes
 
 
 def colab_cell(address):
@@ -152,7 +137,7 @@ def _place_colab_cell(cells, colab):
             if source_of(cell) == source_of(colab):
                 return []
             cell["source"] = colab["source"]
-            return [f"cell {colab['id']}: address"]
+            return [f"{colab['id']}: address"]
     is_code = [cell["cell_type"] == "code" for cell in cells]
     cells.insert(is_code.index(True) if any(is_code) else len(cells), dict(colab))
-    return [f"cell {colab['id']}: missing"]
+    return [f"{colab['id']}: missing"]

@@ -4,30 +4,19 @@ Nothing here runs a notebook, or knows who wants the sheet and what for.
 """
 
 import ast
-import contextlib
-import itertools
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.notebooks import (
-    chapters,
-    read_notebook,
-    short_name,
-    source_of,
-    tags_of,
-)
+from tools.notebooks import chapters, read_notebook, source_of, tags_of
+from tools.sync import mirror
 from tutorial_exercises.exercise import Exercise, find
 from tutorial_exercises.help import MISSING, solution
-from tutorial_lib.definitions import definitions
 
 
 @dataclass(frozen=True)
 class Task:
-    """One exercise in a notebook.
-
-    name: what the reader defines or assigns. stub: the cell to fill in.
-    check: the cell that checks it.
-    """
+    """An exercise in a notebook: the name to define, the cells to fill in and check."""
 
     exercise: Exercise
     name: str
@@ -37,57 +26,38 @@ class Task:
     def solved(self):
         """Return the stub's source with the solution in place of its blanks.
 
-        Raises ValueError where the solutions are not installed, or do not fit the stub.
+        Raises ValueError if there is no solution, or if it does not fit the stub.
         """
-        answer = str(solution(self.exercise.name))
-        if answer == MISSING:
+        answer, stub = str(solution(self.exercise.name)), source_of(self.stub)
+        solved, changed = mirror(stub, {self.name: [answer]})
+        if self.exercise.is_value:
+            solved = changed = _assigned(stub, self.name, answer)
+        if not changed or answer == MISSING:
             raise ValueError(
-                f"there is no solution of {self.exercise.heading}: a master needs "
-                f"exercises/chapter_{self.exercise.chapter:02d}/solutions.py"
+                f"the stub of {self.exercise.heading} must define or assign "
+                f"{self.name}, and this copy of the book must have a solution of it"
             )
-        fill = _assigned if self.exercise.is_value else _defined
-        with contextlib.suppress(SyntaxError):
-            if solved := fill(source_of(self.stub), self.name, answer):
-                return solved
-        raise ValueError(
-            f"the stub of {self.exercise.heading} must define or assign {self.name}"
-        )
-
-
-def _defined(stub, name, answer):
-    """Return a stub in which the name's definition is this one, or None."""
-    lines = stub.split("\n")
-    for found, first, last in definitions(stub):
-        if found == name:
-            lines[first:last] = answer.split("\n")
-            return "\n".join(lines)
-    return None
+        return solved
 
 
 def _assigned(stub, name, answer):
     """Return a stub in which the name's value is this one, explained, or None."""
-    lines = answer.split("\n")
-    comment = [*itertools.takewhile(lambda line: line.startswith("#"), lines)]
-    value = "\n".join(lines[len(comment) :])
+    comment, value = re.fullmatch(r"((?:#[^\n]*\n)*)(.*)", answer, re.DOTALL).groups()
     for node in ast.parse(stub).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
             blank = ast.get_source_segment(stub, node)
-            solved = stub.replace(blank, f"{name} = {value}", 1)
-            return "\n".join([*comment, solved])
+            return comment + stub.replace(blank, f"{name} = {value}", 1)
     return None
 
 
 class Sheet:
-    """A chapter's notebook and its tasks, in order."""
+    """A chapter's number and notebook, and its tasks in order."""
 
     def __init__(self, path):
         self.path, self.notebook = Path(path), read_notebook(path)
-        self.tasks = list(_tasks(self.path.name, self.notebook["cells"]))
-
-    @property
-    def chapter(self):
-        """The chapter's number."""
-        return int(self.path.name[:2])
+        self.tasks = [*_tasks(self.path.name, self.notebook["cells"])]
+        number = self.path.name.partition("_")[0]
+        self.chapter = int(number) if number.isdigit() else None
 
 
 def sheets(root, chapter=""):
@@ -97,7 +67,7 @@ def sheets(root, chapter=""):
     chapter, or if no sheet is left.
     """
     found = [Sheet(path) for path in chapters(root, [chapter])]
-    kept = [each for each in found if each.tasks or short_name(each.path).isdigit()]
+    kept = [sheet for sheet in found if sheet.tasks or sheet.chapter]
     if not kept:
         raise ValueError(f"{chapter} has no exercises: name a chapter that has")
     return kept

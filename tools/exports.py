@@ -1,0 +1,208 @@
+"""Write the chapters for a class: without solutions, or as masters for a grader.
+
+A master holds stubs, solutions and tests, the book's own checks; Otter Assign or
+nbgrader makes the students' copy of it. What is written depends on the book alone, and
+a file that is there already and differs is left as it is, and named.
+
+This module does not know what stands in a chapter, and it runs none.
+"""
+
+import re
+from pathlib import Path
+
+from tools.files import read_text, write_whole
+from tools.notebooks import as_text, code_cells, source_of, tags_of
+from tools.sheets import sheets
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("tutorial_lib", "tutorial_exercises", "tutorial_figures")
+# What of the packages no student gets: right answers, and edits of them.
+SECRET = {"solutions.py", "mistakes.diff", "__pycache__"}
+# Otter's container has no GPU, and this index has the wheels for that.
+TORCH_INDEX = "--extra-index-url https://download.pytorch.org/whl/cpu"
+
+OTTER_CONFIG = """\
+# ASSIGNMENT CONFIG
+name: {name}
+init_cell: false
+check_all_cell: false
+export_cell: false
+generate: true
+python_version: "3.13"
+requirements: requirements.txt
+files: [tutorial_lib, tutorial_exercises, tutorial_figures]"""
+
+# With an empty stub a student's copy runs from top to bottom, as the book does:
+# nbgrader's own stub raises an error.
+NBGRADER_CONFIG = '''\
+"""How nbgrader treats the chapters of the book, which must be installed beside it."""
+
+import tutorial_exercises  # noqa: F401
+
+c = get_config()  # noqa: F821
+c.CourseDirectory.course_id = "attention"
+c.ClearSolutions.code_stub = {"python": ""}
+c.ExecutePreprocessor.timeout = 300  # seconds a cell may take
+'''
+
+TEST = """\
+import tutorial_exercises
+
+result = tutorial_exercises.check({name}, "{number}")
+assert result.passed, result.message"""
+
+
+def export(root, kind, folder, chapter=""):
+    """Write chapters for "student", "otter" or "nbgrader"; return the files' paths.
+
+    Raises ValueError, before anything is written, if there is no such chapter or if a
+    file is there already and differs, and OSError if one cannot be written.
+    """
+    files = {}
+    for sheet in sheets(root, chapter):
+        without_solutions(sheet)
+        files |= FILES[kind](sheet)
+    if kind == "otter":
+        files |= _library()
+    files = {Path(folder) / name: text for name, text in files.items()}
+    for path, text in files.items():
+        if path.exists() and path.read_bytes() != text.encode():
+            raise ValueError(
+                f"{path} is there already and differs, so nothing is written: name an "
+                "empty folder, or move it away"
+            )
+    for path, text in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, text)
+    return [*files]
+
+
+def without_solutions(sheet):
+    """Take out of a sheet the cells that show solutions, and what gives them away.
+
+    From a stub to the next heading no cell keeps what it showed, since what uses an
+    answer shows it.
+    """
+    kept, inside = [], False
+    for cell in sheet.notebook["cells"]:
+        if "solution" in tags_of(cell):
+            continue
+        if cell["cell_type"] == "code":
+            inside = inside or "exercise" in tags_of(cell)
+            if inside:
+                cell["outputs"], cell["execution_count"] = [], None
+        elif re.search("^#", source_of(cell), re.MULTILINE):
+            inside = False
+        kept.append(cell)
+    sheet.notebook["cells"] = kept
+
+
+def _student(sheet):
+    return {sheet.path.name: as_text(sheet.notebook)}
+
+
+def _otter(sheet):
+    config = _cell("raw", "otter", OTTER_CONFIG.format(name=sheet.path.stem))
+    tasks = {task.stub["id"]: task for task in sheet.tasks}
+    cells = [config]
+    for cell in sheet.notebook["cells"]:
+        task = tasks.get(cell["id"])
+        cells += _otter_question(task) if task else [cell]
+    return {sheet.path.name: _master(sheet, cells)}
+
+
+def _otter_question(task):
+    name = f"q{task.exercise.number.replace('.', '_')}"
+
+    def mark(place, source):
+        return _cell("raw", f"{name}-{place}", source)
+
+    return [
+        mark("begin", f"# BEGIN QUESTION\nname: {name}\npoints: 1"),
+        mark("begin-answer", "# BEGIN SOLUTION"),
+        _answered(task, "# BEGIN SOLUTION NO PROMPT", "# END SOLUTION"),
+        mark("end-answer", "# END SOLUTION"),
+        mark("begin-test", "# BEGIN TESTS"),
+        _cell("code", f"{name}-test", _test(task)),
+        mark("end-test", "# END TESTS"),
+        mark("end", "# END QUESTION"),
+    ]
+
+
+def _nbgrader(sheet):
+    tasks = {task.stub["id"]: task for task in sheet.tasks}
+    tasks |= {task.check["id"]: task for task in sheet.tasks}
+    cells = []
+    for cell in sheet.notebook["cells"]:
+        task = tasks.get(cell["id"])
+        name = task and f"exercise-{task.exercise.number.replace('.', '-')}"
+        is_stub = task and cell["id"] == task.stub["id"]
+        cells.append(_nbgrader_answer(task, name) if is_stub else cell)
+        if task and not is_stub:
+            cells.append(_nbgrader_test(task, name))
+    path = f"source/{sheet.path.stem}/{sheet.path.name}"
+    return {path: _master(sheet, cells), "nbgrader_config.py": NBGRADER_CONFIG}
+
+
+def _nbgrader_answer(task, name):
+    cell = _answered(task, "### BEGIN SOLUTION", "### END SOLUTION")
+    return _about(cell, name, grade=False, locked=False, solution=True)
+
+
+def _nbgrader_test(task, name):
+    """Return the cell that gives the point, whose test students do not see."""
+    lines = ["# 1 point", "### BEGIN HIDDEN TESTS", _test(task), "### END HIDDEN TESTS"]
+    cell = _cell("code", f"{name}-test", "\n".join(lines))
+    about = {"grade": True, "locked": True, "points": 1, "solution": False}
+    return _about(cell, f"{name}-test", **about)
+
+
+def _about(cell, name, **about):
+    about |= {"grade_id": name, "schema_version": 3, "task": False}
+    return cell | {"metadata": cell["metadata"] | {"nbgrader": about}}
+
+
+def _answered(task, begin, end):
+    """Return the stub followed by the solution, which the students' copy lacks."""
+    lines = [source_of(task.stub), begin, task.solved(), end]
+    return task.stub | {"source": "\n".join(lines)}
+
+
+def _test(task):
+    return TEST.format(name=task.name, number=task.exercise.number)
+
+
+def _cell(kind, name, source):
+    cell = {"cell_type": kind, "id": name, "metadata": {}, "source": source}
+    return cell | ({"execution_count": None, "outputs": []} if kind == "code" else {})
+
+
+def _master(sheet, cells):
+    notebook = sheet.notebook | {"cells": cells}
+    for cell in code_cells(notebook):
+        cell["outputs"], cell["execution_count"] = [], None
+    return as_text(notebook)
+
+
+FILES = {"student": _student, "otter": _otter, "nbgrader": _nbgrader}
+
+
+def _library():
+    """Return what Otter packs: the packages without solutions, and what they need."""
+    paths = (path for name in PACKAGES for path in (ROOT / name).rglob("*.*"))
+    files = {
+        path.relative_to(ROOT).as_posix(): read_text(path)
+        for path in sorted(paths)
+        if path.suffix in {".css", ".js", ".json", ".py"}
+        and SECRET.isdisjoint(path.parts)
+    }
+    return files | {"requirements.txt": "\n".join([TORCH_INDEX, *_pinned(), ""])}
+
+
+def _pinned():
+    """Return the pinned versions of what the packages depend on."""
+    project = read_text(ROOT / "pyproject.toml")
+    [listed] = re.findall(r"^dependencies = \[(.*?)^\]", project, re.M | re.S)
+    names = set(re.findall(r'"([\w-]+)', listed))
+    pins = read_text(ROOT / "requirements.txt").splitlines()
+    return [pin for pin in pins if pin.partition("==")[0] in names]
