@@ -300,10 +300,10 @@ def speculative_decode(
 
     Both are functions of tokens (1, token) that return logits (1, token, vocab). The
     ``draft`` model draws ``num_draft_tokens``, one call each; the target model verifies
-    all of them in one call. A token is accepted with probability min(1, target / draft);
-    the first that is rejected is drawn anew from what target has more than draft. So
-    the text has exactly the target model's probabilities: Leviathan et al. (2023),
-    algorithm 1.
+    all of them in one call. A token is accepted with probability
+    min(1, target / draft); the first that is rejected is drawn anew from what target
+    has more than draft. So the text has exactly the target model's probabilities:
+    Leviathan et al. (2023), algorithm 1.
 
     ``prompt`` (token,) begins with ``<bos>``. Raises ValueError for no prompt, and for
     no draft tokens.
