@@ -27,7 +27,7 @@ from tqdm import tqdm
 from tutorial_lib.attention import MultiHeadAttention
 from tutorial_lib.masks import causal_mask, padding_mask
 
-SIZES = [  # batch, token, d_model, heads
+SIZES = [  # batch, token, d_model, num_heads
     (64, 10, 256, 4),
     (32, 50, 256, 4),
     (8, 256, 256, 4),
@@ -40,17 +40,17 @@ MASKS = ("none", "length", "causal")
 class Limit(nn.Module):
     """The least work that gives the answer: four products and the fused kernel."""
 
-    def __init__(self, d_model, heads):
+    def __init__(self, d_model, num_heads):
         super().__init__()
-        self.heads = heads
+        self.num_heads = num_heads
         self.projections = nn.ModuleList(nn.Linear(d_model, d_model) for _ in range(4))
 
-    def split(self, projected):
-        return projected.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+    def split_heads(self, projected):
+        return projected.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
 
     def forward(self, x, mask):
         W_Q, W_K, W_V, W_O = self.projections
-        Q, K, V = (self.split(W(x)) for W in (W_Q, W_K, W_V))
+        Q, K, V = (self.split_heads(W(x)) for W in (W_Q, W_K, W_V))
         return W_O(self.attend(Q, K, V, mask).transpose(1, 2).flatten(2))
 
     def attend(self, Q, K, V, mask):
@@ -74,9 +74,9 @@ class Explicit(Limit):
 class Ours(nn.Module):
     """The layer of this book while nobody watches."""
 
-    def __init__(self, d_model, heads):
+    def __init__(self, d_model, num_heads):
         super().__init__()
-        self.attention = MultiHeadAttention(d_model, heads)
+        self.attention = MultiHeadAttention(d_model, num_heads)
 
     def forward(self, x, mask):
         if isinstance(mask, str):
@@ -87,9 +87,9 @@ class Ours(nn.Module):
 class Torchs(nn.Module):
     """torch.nn.MultiheadAttention, returning its weights or not."""
 
-    def __init__(self, d_model, heads, *, weights):
+    def __init__(self, d_model, num_heads, *, weights):
         super().__init__()
-        self.attention = nn.MultiheadAttention(d_model, heads, batch_first=True)
+        self.attention = nn.MultiheadAttention(d_model, num_heads, batch_first=True)
         self.weights = weights
 
     def forward(self, x, mask):
@@ -171,12 +171,12 @@ def peak_megabytes(call):
 
 def measure(size, mask, backward, seconds):
     """Yield one row of results for each contender."""
-    batch, token, d_model, heads = size
+    batch, token, d_model, num_heads = size
     torch.manual_seed(0)
     x = torch.randn(batch, token, d_model)
     mask_tensor = make_mask(mask, batch, token)
     calls = {
-        name: make_call(make(d_model, heads), x, mask_tensor, backward)
+        name: make_call(make(d_model, num_heads), x, mask_tensor, backward)
         for name, make in CONTENDERS.items()
     }
     times = interleave(calls, seconds)

@@ -1,11 +1,11 @@
-"""How many words in a second of CPU time a Transformer writes, cached and not.
+"""How many tokens in a second of CPU time a Transformer generates, cached and not.
 
     python benchmarks/decoding.py [--rounds 5] [--out benchmarks/decoding.csv]
 
-Greedy decoding of 8 to 128 words (to 64 for 32 sentences at once) by one model of this
-book, once from its state of keys and values and once recomputing all words for each,
-and by ``torch.nn.Transformer`` with the same weights, which has no cache. All three
-must write the same words. They take turns within one run, on one thread, and the clock
+Greedy decoding of 8 to 128 tokens (to 64 for 32 sentences at once) by one model of this
+book, once with its KV cache and once recomputing all tokens for each, and by
+``torch.nn.Transformer`` with the same weights, which has no cache. All three must
+generate the same tokens. They take turns within one run, on one thread, and the clock
 is the process's CPU time, so that whatever else the machine does changes little; a
 speed is the median over rounds.
 """
@@ -22,27 +22,44 @@ import torch
 from torch import nn
 from tqdm import tqdm
 
-from tutorial_lib.decoding import Recomputing, greedy
+from tutorial_lib.data.text import BOS
+from tutorial_lib.decoding import greedy
 from tutorial_lib.masks import causal_mask
 from tutorial_lib.transformer import Decoder, Encoder, Transformer
 
-VOCAB, D_MODEL, HEADS, D_FF, BLOCKS = 1000, 256, 4, 1024, 2
-LENGTHS = (8, 16, 32, 64, 128)  # words written, and words of the source
+VOCAB, D_MODEL, NUM_HEADS, D_FF, NUM_LAYERS = 1000, 256, 4, 1024, 2
+LENGTHS = (8, 16, 32, 64, 128)  # tokens that are generated, and of the source
 CASES = [(1, length) for length in LENGTHS] + [(32, length) for length in LENGTHS[:-1]]
-NEVER = -1  # no word ends a sentence, so that all are equally long
+NEVER = -1  # no token ends a sentence, so that all are equally long
+
+
+class Recomputing(nn.Module):
+    """Decodes by a model that is called with the whole target for every token."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def encode(self, source, lengths):
+        return source, lengths, source[:, :0]
+
+    def decode_step(self, tokens, state):
+        source, lengths, target = state
+        target = torch.cat((target, tokens), dim=1)
+        return self.model(source, lengths, target)[:, -1], (source, lengths, target)
 
 
 class Torch(nn.Module):
-    """torch.nn.Transformer with the embeddings, weights and words of ``ours``."""
+    """torch.nn.Transformer with the embeddings and weights of ``ours``."""
 
     def __init__(self, ours):
         super().__init__()
         self.ours = [ours]  # in a list: its weights are not this module's
         self.core = nn.Transformer(
             D_MODEL,
-            HEADS,
-            BLOCKS,
-            BLOCKS,
+            NUM_HEADS,
+            NUM_LAYERS,
+            NUM_LAYERS,
             D_FF,
             dropout=0.0,
             batch_first=True,
@@ -51,30 +68,32 @@ class Torch(nn.Module):
         for side in ("encoder", "decoder"):
             theirs = getattr(self.core, side)
             theirs.norm.load_state_dict(getattr(ours, side).norm.state_dict())
-            pairs = zip(getattr(ours, side).blocks, theirs.layers, strict=True)
-            for block, layer in pairs:
-                copy_block(block, layer)
+            pairs = zip(getattr(ours, side).layers, theirs.layers, strict=True)
+            for layer, other in pairs:
+                copy_layer(layer, other)
 
     def forward(self, source, lengths, target):
         (ours,) = self.ours
         outputs = self.core(
-            ours.encoder.embedding(source),
-            ours.decoder.embedding(target),
+            ours.encoder.embeddings(source),
+            ours.decoder.embeddings(target),
             tgt_mask=~causal_mask(target.shape[1]),
             tgt_is_causal=True,
         )
-        return ours.decoder.vocab(outputs)
+        return ours.decoder.lm_head(outputs)
 
 
-def copy_block(block, layer):
-    """Give torch's layer the weights of a block."""
-    copy_attention(block.attention, layer.self_attn)
-    if hasattr(block, "cross_attention"):
-        copy_attention(block.cross_attention, layer.multihead_attn)
-    layer.linear1.load_state_dict(block.feed_forward.W_1.state_dict())
-    layer.linear2.load_state_dict(block.feed_forward.W_2.state_dict())
-    for i, residual in enumerate(block.residuals, start=1):
-        getattr(layer, f"norm{i}").load_state_dict(residual.norm.state_dict())
+def copy_layer(ours, theirs):
+    """Give torch's layer the weights of ours."""
+    norms = ["norm1", "norm2"]
+    copy_attention(ours.attention, theirs.self_attn)
+    if hasattr(ours, "cross_attention"):
+        copy_attention(ours.cross_attention, theirs.multihead_attn)
+        norms.append("norm3")
+    theirs.linear1.load_state_dict(ours.feed_forward.W_1.state_dict())
+    theirs.linear2.load_state_dict(ours.feed_forward.W_2.state_dict())
+    for norm in norms:
+        getattr(theirs, norm).load_state_dict(getattr(ours, norm).state_dict())
 
 
 @torch.no_grad()
@@ -88,7 +107,7 @@ def copy_attention(ours, theirs):
 def make_contenders():
     """Return the three ways of decoding by name; all hold the same weights."""
     torch.manual_seed(0)
-    sizes = (VOCAB, D_MODEL, HEADS, D_FF, BLOCKS)
+    sizes = (VOCAB, D_MODEL, NUM_HEADS, D_FF, NUM_LAYERS)
     options = {"max_tokens": max(LENGTHS), "norm_first": True}
     model = Transformer(Encoder(*sizes, **options), Decoder(*sizes, **options)).eval()
     return {
@@ -101,16 +120,18 @@ def make_contenders():
 def measure(contenders, batch, length, rounds):
     """Return the CPU seconds of each contender, a list over rounds."""
     source = torch.randint(0, VOCAB, (batch, length))
-    lengths = torch.full((batch,), length)
-    seconds, written = {name: [] for name in contenders}, {}
+    lengths, first = torch.full((batch,), length), torch.full((batch, 1), BOS)
+    seconds, found = {name: [] for name in contenders}, {}
+    options = {"max_new_tokens": length, "eos": NEVER}
     for _ in range(rounds):
         for name, model in contenders.items():
             start = time.process_time()
-            found = greedy(model, source, lengths, max_tokens=length, eos=NEVER)
+            with torch.no_grad():
+                state = model.encode(source, lengths)
+            found[name] = greedy(model, first, state, **options).tokens
             seconds[name].append(time.process_time() - start)
-            written[name] = found.tokens
-    if len({str(words) for words in written.values()}) > 1:
-        raise SystemExit(f"not the same words at batch {batch}, {length} words")
+    if len({str(tokens) for tokens in found.values()}) > 1:
+        raise SystemExit(f"not the same tokens at batch {batch}, {length} tokens")
     return seconds
 
 

@@ -42,10 +42,10 @@ import torch.nn.functional as F
 from accelerate import Accelerator
 from records import Clock, append, provenance, read_done
 
+from tutorial_lib.attention import KVCache
 from tutorial_lib.data.downloads import fetch, read_shakespeare
-from tutorial_lib.decoding import evaluating
+from tutorial_lib.decoding import evaluating, sample
 from tutorial_lib.gpt import GELU, GPT
-from tutorial_lib.decoding import sample
 from tutorial_lib.training import fit, warmup_cosine
 
 NANOGPT = (
@@ -62,7 +62,7 @@ SEARCH = {
     "variant": ("first", "second"),
     "d_model": (96, 128),
 }
-HEADS, BLOCKS = 4, 4
+NUM_HEADS, NUM_LAYERS = 4, 4
 MARKS = (0.1, 0.2, 0.4, 0.6, 0.8)  # of the time, where it is tested on the way
 WRITING = [(64, 1), (256, 1), (64, 16)]  # characters, texts
 STEPS = [(96, 64, 12), (128, 64, 12), (192, 128, 8)]  # d_model, context, batch
@@ -85,8 +85,8 @@ class Text:
         """Draw texts (size, context + 1) of the training part."""
         last = len(self.train) - context
         starts = torch.randint(last, (size,), generator=generator)
-        places = starts[:, None] + torch.arange(context + 1)
-        return self.train[places.to(self.train.device)]
+        positions = starts[:, None] + torch.arange(context + 1)
+        return self.train[positions.to(self.train.device)]
 
 
 def squared_relu(x):
@@ -101,8 +101,8 @@ def make(
     d_model,
     variant,
     context=CONTEXT,
-    heads=HEADS,
-    blocks=BLOCKS,
+    num_heads=NUM_HEADS,
+    num_layers=NUM_LAYERS,
     dropout=0.0,
     **_,
 ):
@@ -114,9 +114,10 @@ def make(
     if name == "tutorial_lib":
         activation = squared_relu if variant == "second" else GELU
         options = {"activation": activation, "dropout": dropout}
-        return GPT(vocab, d_model, heads, blocks, max_tokens=context, **options)
-    sizes = {"n_layer": blocks, "n_head": heads, "n_embd": d_model, "dropout": dropout}
+        return GPT(vocab, d_model, num_heads, num_layers, max_tokens=context, **options)
+    sizes = {"n_layer": num_layers, "n_head": num_heads, "n_embd": d_model}
     sizes |= {"block_size": context, "vocab_size": vocab, "bias": variant == "first"}
+    sizes |= {"dropout": dropout}
     with contextlib.redirect_stdout(io.StringIO()):  # it prints its size
         return published.GPT(published.GPTConfig(**sizes))
 
@@ -361,18 +362,17 @@ def ways_to_write(models, length, texts):
     ours, theirs = (models[name] for name in CONTENDERS)
     device = next(ours.parameters()).device
     first = torch.zeros(texts, 1, dtype=torch.long, device=device)
-    lengths = torch.zeros(texts, dtype=torch.long, device=device)
-    count = {"max_tokens": length, "bos": 0, "eos": -1}
+    count = {"max_new_tokens": length, "eos": -1}
 
     @torch.no_grad()
     def recomputed():
         text = first
         for _ in range(length):
-            shares = ours(text[:, -length:])[:, -1].softmax(dim=-1)
-            text = torch.cat((text, torch.multinomial(shares, 1)), dim=1)
+            probs = ours(text[:, -length:])[:, -1].softmax(dim=-1)
+            text = torch.cat((text, torch.multinomial(probs, 1)), dim=1)
 
     return {
-        "tutorial_lib": lambda: sample(ours, first[:, :0], lengths, **count),
+        "tutorial_lib": lambda: sample(ours, first, KVCache(), **count),
         "tutorial_lib, no cache": recomputed,
         "nanoGPT": lambda: theirs.generate(first, length),
     }

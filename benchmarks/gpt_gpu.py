@@ -2,8 +2,8 @@
 
     python benchmarks/gpt_gpu.py [--folder ../shared/data] [--nanogpt path/to/model.py]
 
-Six blocks of six heads, 384 numbers for each character, contexts of 256 characters, 64
-of them in a batch, dropout 0.2, 5,000 steps in bfloat16, neither model compiled: that
+Six layers of six heads, 384 dimensions, contexts of 256 characters, 64 of them in a
+batch, dropout 0.2, 5,000 steps in bfloat16, neither model compiled: that
 example's settings for both (config/train_shakespeare_char.py). The validation text is
 predicted after every 250 steps, and the test text with the weights that were best
 there; a row of gpt_gpu.csv has these bits per character and the time of the training
@@ -32,7 +32,8 @@ from records import append, provenance, read_done
 
 from tutorial_lib.training import fit, warmup_cosine
 
-SIZES = {"d_model": 384, "heads": 6, "blocks": 6, "context": 256, "dropout": 0.2}
+SIZES = {"d_model": 384, "num_heads": 6, "num_layers": 6}
+SIZES |= {"context": 256, "dropout": 0.2}
 VARIANTS = {"tutorial_lib": "first", "nanoGPT": "second"}  # as each is published
 BATCH, STEPS, EVERY = 64, 5000, 250
 WRITING = [(256, 1), (256, 64)]  # characters, texts

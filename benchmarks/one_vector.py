@@ -33,8 +33,8 @@ KEY = "model", "pairs", "steps", "rate", "seed"
 def build(name, data):
     dropout = 0.2 if "dropout" in name else 0.0
     encoder = Encoder(len(data.source_vocabulary), 64, 64, dropout=dropout)
-    sizes = {"vocab": len(data.target_vocabulary), "d_embedding": 64, "d_hidden": 64}
-    sizes |= {"d_memory": 128, "dropout": dropout}
+    sizes = {"vocab_size": len(data.target_vocabulary), "d_embedding": 64}
+    sizes |= {"d_hidden": 64, "d_encoder": 128, "dropout": dropout}
     if name == "attention":
         return Seq2Seq(encoder, AttentionDecoder(**sizes, d_attention=64))
     return Seq2Seq(encoder, Decoder(**sizes))

@@ -39,18 +39,18 @@ KEY = "without", "seed"
 
 
 def build(data, *, silent=(), places=True, norm_first=False, dropout=0.0):
-    sizes = 64, 4, 128, 1  # d_model, heads, d_ff, blocks
+    sizes = 64, 4, 128, 1  # d_model, num_heads, d_ff, num_layers
     options = {"max_tokens": 256, "norm_first": norm_first, "dropout": dropout}
     encoder = Encoder(len(data.source_vocabulary), *sizes, **options)
     decoder = Decoder(len(data.target_vocabulary), *sizes, **options)
     model = Transformer(encoder, decoder, tied=True)
     for half in map(model.get_submodule, silent):
-        for weight in half.blocks[0].attention.W_O.parameters():
+        for weight in half.layers[0].attention.W_O.parameters():
             nn.init.zeros_(weight).requires_grad_(False)
     if not places:
         for half in (encoder, decoder):
-            half.embedding.position = nn.Identity()
-            half.embedding.position.forward = lambda x, start=0: x
+            half.embeddings.position_encoding = nn.Identity()
+            half.embeddings.position_encoding.forward = lambda x, start=0: x
     return model
 
 

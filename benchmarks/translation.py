@@ -157,14 +157,14 @@ def make_model(name, data, dropout):
         decoder = AttentionDecoder(*sizes, 128, dropout=dropout)
     else:
         decoder = Decoder(*sizes, dropout=dropout)
-    decoder.vocab.weight = decoder.embedding.weight
+    decoder.out.weight = decoder.embedding.weight
     nn.init.normal_(decoder.embedding.weight, std=0.15)  # so that logits begin small
     return Seq2Seq(encoder, decoder)
 
 
 def make_transformer(english, french, dropout):
     """Make a Transformer with the norm first."""
-    sizes = (128, 4, 256, 2)  # d_model, heads, d_ff, blocks
+    sizes = (128, 4, 256, 2)  # d_model, num_heads, d_ff, num_layers
     options = {"max_tokens": 256, "norm_first": True, "dropout": dropout}
     return transformer.Transformer(
         transformer.Encoder(english, *sizes, **options),
@@ -217,8 +217,8 @@ def score_test(model, data, fresh):
     result = bleu(written, references)
     return {
         "bleu": f"{result.score:.2f}",
-        "bleu_beam_4": written_like(model, data, data.test, width=4),
-        "bleu_fresh": (fresh and written_like(model, data, fresh, width=4)) or "",
+        "bleu_beam_4": written_like(model, data, data.test, num_beams=4),
+        "bleu_fresh": (fresh and written_like(model, data, fresh, num_beams=4)) or "",
         "bleu_all_references": f"{bleu(written, several).score:.2f}",
         "exact_match": f"{exact_match(outputs, targets):.4f}",
         "unknown": sum(words.count("<unk>") for words in outputs),
@@ -227,10 +227,10 @@ def score_test(model, data, fresh):
     }
 
 
-def written_like(model, data, pairs, width=1):
+def written_like(model, data, pairs, num_beams=1):
     """Return the BLEU of what the model makes of some pairs."""
     sources = [pair.source for pair in pairs]
-    outputs = translate(model, sources, data, width=width, progress=False)
+    outputs = translate(model, sources, data, num_beams=num_beams, progress=False)
     references = sentences([pair.target for pair in pairs])
     return f"{bleu(sentences(outputs), references).score:.2f}"
 

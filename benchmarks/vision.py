@@ -38,6 +38,7 @@ from tutorial_lib.training import fit, warmup_cosine
 from tutorial_lib.vit import VisionTransformer, from_torchvision
 
 SIZES = ("image_size", "patch_size", "classes", "d_model", "blocks", "heads", "d_ff")
+NAMES = ("num_classes", "d_model", "num_layers", "num_heads", "mlp_dim")
 CASES = [  # sizes as above, channels, images in a batch
     ((8, 2, 10, 64, 2, 4, 128), 1, 64),
     ((28, 4, 10, 64, 2, 4, 128), 1, 64),
@@ -74,9 +75,15 @@ class ConvolutionalNetwork(nn.Sequential):
 
 def make_torchvisions(sizes, channels):
     """Make torchvision's model, which is always for 3 channels, for so many."""
-    image_size, patch_size, classes, d_model, blocks, heads, d_ff = sizes
+    image_size, patch_size, classes, d_model, num_layers, num_heads, mlp_dim = sizes
     model = Torchvisions(
-        image_size, patch_size, blocks, heads, d_model, d_ff, num_classes=classes
+        image_size,
+        patch_size,
+        num_layers,
+        num_heads,
+        d_model,
+        mlp_dim,
+        num_classes=classes,
     )
     if channels != 3:
         model.conv_proj = nn.Conv2d(channels, d_model, patch_size, stride=patch_size)
@@ -148,7 +155,8 @@ def make_model(name):
         return ConvolutionalNetwork(CLOTHES[2])
     if name == "torchvision":
         return make_torchvisions(CLOTHES, 1)
-    return VisionTransformer(*(CLOTHES if name == "tutorial_lib" else LARGE_PATCHES))
+    sizes = CLOTHES if name == "tutorial_lib" else LARGE_PATCHES
+    return VisionTransformer(*sizes[:2], **dict(zip(NAMES, sizes[2:], strict=True)))
 
 
 def vary(images):

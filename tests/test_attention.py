@@ -165,14 +165,12 @@ class TestShapesThatDoNotFit:
         with pytest.raises(ValueError, match=message):
             MultiHeadAttention(10, num_heads)
 
-    @pytest.mark.parametrize(
-        ("layer", "sizes"),
-        [(MultiHeadAttention(8, 2), "8 and 8"), (AdditiveAttention(6, 3, 5), "6 and 3")],
-    )
-    def test_a_module_names_the_size_that_it_was_built_for(self, layer, sizes):
+    def test_a_module_names_the_size_that_it_was_built_for(self):
         x = torch.randn(1, 3, 6)
-        with pytest.raises(ValueError, match=f"must end in the sizes {sizes}"):
-            layer(x, x, x)
+        with pytest.raises(ValueError, match=r"must end in the sizes 8 and 8"):
+            MultiHeadAttention(8, 2)(x, x, x)
+        with pytest.raises(ValueError, match=r"must end in the sizes 6 and 3"):
+            AdditiveAttention(6, 3, 5)(x, x, x)
 
 
 class TestAdditiveAttention:
@@ -241,8 +239,8 @@ class TestMultiHeadAttention:
         assert not torch.allclose(before[:, 4:], after[:, 4:])
 
     def test_permuting_the_tokens_permutes_the_outputs(self):
-        layer, x, order = MultiHeadAttention(8, 2), torch.randn(1, 6, 8), [3, 0, 5, 1]
-        order += [2, 4]
+        layer, x = MultiHeadAttention(8, 2), torch.randn(1, 6, 8)
+        order = torch.randperm(6)
         shuffled = x[:, order]
         torch.testing.assert_close(
             layer(shuffled, shuffled, shuffled), layer(x, x, x)[:, order]
@@ -262,8 +260,7 @@ class TestMultiHeadAttention:
 
 
 @pytest.mark.parametrize(
-    "attend",
-    [MultiHeadAttention(8, 2), AdditiveAttention(8, 8, 4), scaled_dot_product_attention],
+    "attend", [MultiHeadAttention(8, 2), AdditiveAttention(8, 8, 4), fused_attention]
 )
 def test_no_attention_changes_its_inputs(attend):
     inputs = [*torch.randn(3, 3, 5, 8), padding_mask([5, 3, 0], 5)]

@@ -4,7 +4,7 @@ import torch
 from figures_in_browser import SCORES, as_shown, press, said, sampling
 
 from tutorial_figures import show_sampling
-from tutorial_lib.decoding import min_p, apply_temperature, top_k, top_p
+from tutorial_lib.decoding import apply_temperature, min_p, top_k, top_p
 
 
 def chances_shown(page):

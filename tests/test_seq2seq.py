@@ -1,4 +1,4 @@
-"""The recurrent translator: right under padding, the same at once and token by token."""
+"""The recurrent translator: padding, equations, and decoding token by token."""
 
 import pytest
 import torch
