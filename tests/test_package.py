@@ -12,7 +12,9 @@ HEAVY += ["nbformat", "pandas", "papermill", "pooch", "requests", "sacrebleu"]
 HEAVY += ["scipy", "sklearn", "torchvision"]
 DRAWING = {  # what others import where something is drawn
     "tutorial_lib.plotting.dark",
+    "tutorial_lib.plotting.drawing",
     "tutorial_lib.plotting.figure",
+    "tutorial_lib.plotting.pictures",
 }
 PROGRAM = """
 import importlib, json, sys

@@ -20,7 +20,7 @@ from tutorial_lib.plotting.panels import (
 
 FEW = 16  # so many points of a curve are marked
 NEAT = [1, 2, 2.5, 5, 10]  # steps between numbers, and ten times these
-DOTS = {"s": 14, "color": GREY, "alpha": 0.6}
+DOTS = {"s": 20, "color": GREY, "alpha": 0.6}
 DASHES = (":", "-.", "--")  # of vertical lines
 ARROW = {"arrowprops": {"arrowstyle": "-|>", "color": LIGHT["query"], "lw": 2}}
 BESIDE = {"xytext": (6, 6), "textcoords": "offset points", "weight": "bold"}
@@ -71,6 +71,7 @@ def show_curves(
             ax.set(title=title, xscale=xscale, yscale=yscale)
             if x is not None:
                 _number_x(ax, x, (WIDTH - 0.6) / columns)
+            _number_in_full(ax.yaxis)
         name_axes(axes, columns, xlabel=xlabel, ylabel=ylabel)
         add_legend(fig, axes, least=2)
     return fig
@@ -94,8 +95,8 @@ def _draw_lines(ax, x, lines, colors, notes):
 
 
 def _number_x(ax, x, inches):
-    """Put numbers that can be read on the axis: on a log scale those of ``x``."""
-    from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
+    """Put numbers that can be read on an axis: on a log scale those of few ``x``."""
+    from matplotlib.ticker import FixedLocator, MaxNLocator
 
     if ax.get_xscale() == "linear":
         style = {"integer": (x == x.round()).all(), "steps": NEAT}
@@ -103,9 +104,19 @@ def _number_x(ax, x, inches):
     elif len(x) <= FEW // 2:
         needed = LETTER * (2 + max(len(f"{number:,g}") for number in x))
         thin = math.ceil(len(x) * needed / inches)
-        ax.xaxis.set_major_locator(FixedLocator(x[::-thin][::-1]))
-        ax.xaxis.set_major_formatter("{x:,g}")
-        ax.xaxis.set_minor_locator(NullLocator())
+        _number_in_full(ax.xaxis, FixedLocator(x[::-thin][::-1]))
+
+
+def _number_in_full(axis, locator=None):
+    """Write 30 and 1,024, not powers of ten: at some places, or on a few decades."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    low, high = axis.get_view_interval()
+    subs = (1, 3) if high / low > 20 else (1, 2, 5)
+    if axis.get_scale() == "log" and (locator or high / low < 1000):
+        axis.set_major_locator(locator or LogLocator(subs=subs))
+        axis.set_major_formatter("{x:,g}")
+        axis.set_minor_locator(NullLocator())
 
 
 def show_bars(bars, labels, *, baselines=None, xlabel="", ylabel="weight"):

@@ -70,10 +70,7 @@ def _darken(color):
 
 
 def _recolored(figure):
-    """List the artists that are no image, stand on none, and have colors of their own.
-
-    Those of a collection may stand for numbers.
-    """
+    """List what is no image, stands on none, and has colors that are no numbers."""
     kept = {
         artist
         for ax in figure.axes

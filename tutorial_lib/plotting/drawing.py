@@ -11,8 +11,12 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from matplotlib import rc_context
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
+from matplotlib.path import Path
 
 from tutorial_lib.plotting.colors import LIGHT
+from tutorial_lib.plotting.figure import Figure
 from tutorial_lib.plotting.panels import LETTER, STYLE, WIDTH, array
 
 LEFT = 0.78  # inches for the names of rows
@@ -47,11 +51,7 @@ class Picture:
     """
 
     def __init__(self, height):
-        import matplotlib as mpl
-
-        from tutorial_lib.plotting.figure import Figure
-
-        with mpl.rc_context(STYLE):
+        with rc_context(STYLE):
             self.figure = Figure(figsize=(WIDTH, height))
         self.ax = self.figure.add_axes((0, 0, 1, 1), xlim=(0, WIDTH), ylim=(height, 0))
         self.ax.axis("off")
@@ -72,8 +72,9 @@ class Picture:
             color = ROLES.get(name.split(" ")[0], "quiet")
             self.text(x, y, name, color, size=size, align="left")
 
-    def numbers(self, xs, y, weights):
+    def numbers(self, xs, y, weights, *, name="weights"):
         """Write weights side by side, each clear of the lines below it."""
+        self.names({y: name})
         for x, weight in zip(xs, array(weights), strict=True):
             self.text(x, y, f"{weight:.2f}", size=10, clear=True)
 
@@ -114,9 +115,6 @@ class Picture:
         Only without a weight it has a head. It is straight, or if ``curved`` upright at
         its ends, and a bow between places of the same height.
         """
-        from matplotlib.patches import FancyArrowPatch
-        from matplotlib.path import Path
-
         start, end = _facing(start, end), _facing(end, start)
         (x, y), (u, v) = start, end
         turn = (y + v) / 2 if y != v else y - 0.2 - 0.3 * abs(u - x)
@@ -159,8 +157,6 @@ class Picture:
         Its upper left corner is at (x, y). The larger a number, or its distance from 0,
         the fuller its cell. Only the row ``chosen``, if any, is strong.
         """
-        from matplotlib.patches import Rectangle
-
         numbers = abs(array(numbers))
         for (i, j), number in np.ndenumerate(numbers / (numbers.max() or 1)):
             strong, hue = 1.0 if chosen in (None, i) else 0.35, LIGHT[color]
@@ -184,8 +180,6 @@ class Picture:
         return self.figure.add_axes(shares, **options)
 
     def _round(self, place, **style):
-        from matplotlib.patches import FancyBboxPatch
-
         form = f"round,pad=0,rounding_size={min(0.1, place.height / 2)}"
         size = place.width, place.height
         self.ax.add_patch(FancyBboxPatch(place.edge(-1, -1), *size, form, **style))

@@ -41,10 +41,10 @@ def show_heatmaps(
     panels, row by row. Cells where the boolean ``mask``, which broadcasts to the
     weights, is False are hatched, and cells that are NaN are grey. Cells in
     ``outline``, a set of (query, key) for every panel or a boolean that broadcasts to
-    the weights, are framed, and named by ``outline_label``. A line parts what stands
-    above the query ``hline`` from the rest. Numbers stand where there
-    is room, and an axis without name and labels has none. Raises ValueError for weights
-    outside 0 to 1, and labels, mask or outline that do not match the axes.
+    the weights, are framed, and named by ``outline_label``; a line stands above the
+    query ``hline``. Numbers stand where there is room, and an axis without name and
+    labels has none. Raises ValueError for weights outside 0 to 1, and labels, mask or
+    outline that do not match the axes.
     """
     weights = torch.as_tensor(weights).detach().cpu().float()
     _check_heatmaps(weights, query_labels, key_labels, scores)
@@ -95,9 +95,8 @@ def _limits(panels, scores):
     """Return the ends of the scale: 0 to 1, or as far below 0 as above."""
     if not scores:
         return 0.0, 1.0
-    seen = panels[panels.isfinite()].abs()
-    most = seen.max().item() if len(seen) else 0.0
-    return (-most, most) if most else (-1.0, 1.0)
+    most = max(panels[panels.isfinite()].abs().tolist(), default=0) or 1.0
+    return -most, most
 
 
 def _draw_cells(ax, cells, hidden, limits):
@@ -209,11 +208,9 @@ def _frame(x, y, size):
 
 
 class Layout:
-    """How panels (query, key) stand in ``rows`` and ``columns``, and how large.
+    """How panels (query, key) stand in ``rows`` and ``columns`` of ``cell`` inches.
 
-    Their cells are ``cell`` inches wide. Labels are texts, none for an axis without;
-    panels that are not given as a grid (row, column, query, key) fill rows of at most
-    three.
+    Panels not given as a grid (row, column, query, key) fill rows of three at most.
     """
 
     def __init__(self, weights, query_labels, key_labels, has_bar):

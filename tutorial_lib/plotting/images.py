@@ -23,8 +23,7 @@ def show_images(images, weights=None, *, outline=None, titles=None, columns=None
     True in patches that get a frame. Raises ValueError for images of another shape, and
     unless there are as many of all that is given.
     """
-    images = [array(image) for image in images]
-    none = [None] * len(images)
+    images, none = [array(image) for image in images], [None] * len(images)
     beside = [none if one is None else one for one in (weights, outline, titles)]
     _check(images, beside)
     ink = np.concatenate([[0], *(one.ravel() for one in images if one.ndim == 2)])

@@ -13,11 +13,10 @@ WIDTH = 4.6  # inches
 LETTER = 0.085  # inches that a letter takes, at 10 points
 BLUE, INK, GREY = LIGHT["query"], LIGHT["ink"], LIGHT["quiet"]
 CYCLE = (BLUE, LIGHT["key"], LIGHT["value"], *(light for light, _ in CURVES))
-INKED = "text.color axes.labelcolor xtick.labelcolor ytick.labelcolor".split()
-LINED = "axes.edgecolor xtick.color ytick.color".split()
+INKED = ("text.color", "axes.labelcolor", "xtick.labelcolor", "ytick.labelcolor")
 STYLE = {
     **dict.fromkeys(INKED, INK),
-    **dict.fromkeys(LINED, LIGHT["line"]),
+    **dict.fromkeys(("axes.edgecolor", "xtick.color", "ytick.color"), LIGHT["line"]),
     "figure.dpi": 110,
     "font.size": 10,
     "axes.titlesize": 10,

@@ -9,12 +9,13 @@ raises ValueError if there are not as many weights as texts. None of them knows 
 import math
 from itertools import pairwise
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 
 from tutorial_lib.plotting.colors import LIGHT
 from tutorial_lib.plotting.drawing import LEFT, PALE, Box, Picture
-from tutorial_lib.plotting.panels import WIDTH
+from tutorial_lib.plotting.panels import WIDTH, array
 from tutorial_lib.shapes import check_shapes
 
 MIDDLE = (LEFT + WIDTH) / 2
@@ -39,7 +40,6 @@ def _attend(picture, weights, query, keys, values, output):
     picture.fan(output, values, "value", weights, curved=True)
     y = (keys[0].y + values[0].y) / 2
     picture.numbers([key.x for key in keys], y, weights)
-    picture.names({y: "weights"})
 
 
 def show_kernel(keys, values, *, query, width, key="{:g}", value="{:g}"):
@@ -48,14 +48,16 @@ def show_kernel(keys, values, *, query, width, key="{:g}", value="{:g}"):
     ``keys``, ``values`` (key,), ``query`` and ``width`` are numbers; ``key`` and
     ``value`` say how one is written, as in "km {:g}".
     """
-    weights = torch.softmax(-((keys - query) ** 2) / (2 * width**2), dim=0)
+    keys, values = array(keys), array(values)
+    weights = np.exp(-((keys - query) ** 2) / (2 * width**2))
+    weights /= weights.sum()
     picture, output = Picture(3.9), weights @ values
     low, high = min(*keys, query), max(*keys, query)
     step, up = (WIDTH - LEFT - 0.85) / (high - low), 1.1 / (values.max() - values.min())
     xs, here = (LEFT + 0.35 + step * (number - low) for number in (keys, query))
     ys, answer = (0.3 + up * (values.max() - number) for number in (values, output))
-    across = torch.linspace(-3, 3, 121)
-    bell = here + step * width * across, 2.75 - 0.75 * torch.exp(-(across**2) / 2)
+    across = np.linspace(-3, 3, 121)
+    bell = here + step * width * across, 2.75 - 0.75 * np.exp(-(across**2) / 2)
     picture.ax.plot(*bell, color=LIGHT["query"], lw=1.3, zorder=0)
     picture.ax.fill_between(*bell, 2.75, fc=(LIGHT["query"], PALE), lw=0, zorder=0)
     picture.line((LEFT, 2.75), (WIDTH, 2.75), "line")
@@ -69,10 +71,9 @@ def show_kernel(keys, values, *, query, width, key="{:g}", value="{:g}"):
     asks = picture.box(here, 3.6, f"{key.format(query)}?", "query")
     picture.arrow(asks, (here, 2.77), "query")
     picture.dot(here, answer, "value", sign="")
-    said = value.format(round(output.item(), 2))
+    said = value.format(output.round(2))
     picture.text(here - 0.12, answer - 0.2, said, "value", align="right")
-    picture.names({0.85: "values", 1.72: "weights", 2.4: "kernel", 3.6: "query"})
-    picture.names({3.0: "keys"})
+    picture.names({0.85: "values", 2.4: "kernel", 3.0: "keys", 3.6: "query"})
     return picture.figure
 
 
@@ -93,15 +94,13 @@ def show_scaled_dot_product(queries, keys, values, *, query):
     asked = _matrix(picture, left, y, "queries", queries, "query", **style)
     scored = _matrix(picture, asked + NEAR, y, "scores", scores, "quiet", **style)
     weighed = _matrix(picture, scored + 1, y, "weights", weights, "query", **style)
-    outputs = weights @ values
-    _matrix(picture, weighed + NEAR, y, "outputs", outputs, "value", **style)
+    _matrix(picture, weighed + NEAR, y, "outputs", weights @ values, "value", **style)
     above = {"side": side, "is_above": True}
     _matrix(picture, asked + NEAR, y - NEAR, "keysᵀ", keys.T, "key", **above)
     _matrix(picture, weighed + NEAR, y - NEAR, "values", values, "value", **above)
     middle = y + side * len(queries) / 2
     picture.arrow((scored, middle), (scored + 1, middle), "ink")
-    root = picture.text(scored + 0.5, middle - 0.17, r"÷ $\sqrt{d_k}$")
-    root.set_parse_math(True)
+    picture.text(scored + 0.5, middle - 0.17, r"÷ $\sqrt{d_k}$").set_parse_math(True)
     picture.text(scored + 0.5, middle + 0.19, "softmax")
     return picture.figure
 
@@ -114,7 +113,7 @@ def _matrix(picture, x, y, name, matrix, color, *, side, chosen=None, is_above=F
     picture.text(place.x, at, name, color)
     shape = f"({', '.join(map(str, matrix.shape))})"
     picture.text(place.x, at + 0.2, shape, "quiet", size=9)
-    return place.edge(1, 0)[0]
+    return x + place.width
 
 
 def show_masks(masks, words, *, query):
@@ -170,7 +169,7 @@ def show_bahdanau_attention(weights, source, target, *, step):
     picture.arrow(context, writes, "value")
     beside = [h.x + (0.27 if h.x > writes.x else -0.27) for h in memory]
     picture.numbers(beside, 1.38, weights)
-    picture.names({1.38: "weights", 2.6: "context"})
+    picture.names({2.6: "context"})
     return picture.figure
 
 
@@ -262,8 +261,9 @@ def show_rotary_encoding(positions, degrees):
 
 def _hands(picture, place, turn, positions):
     """Draw a clock face with the hands of a query and of a key."""
-    ax = picture.inset(place, projection="polar", theta_direction=-1, xticks=[])
-    ax.set(theta_zero_location="N", rlim=(0, 1), yticks=[])
+    ax = picture.inset(place, projection="polar")
+    ax.set(theta_direction=-1, theta_zero_location="N", rlim=(0, 1))
+    ax.set(xticks=[], yticks=[])
     ax.spines["polar"].set(color=LIGHT["line"], lw=1)
     query, key = (math.radians(turn * position) for position in positions)
     apart, pale = (query - key) % math.tau, (LIGHT["value"], 2 * PALE)
@@ -342,7 +342,7 @@ def show_autoregression(text, words, probabilities):
     colors = _only(words, 0, "value")[::-1]  # the drawn one last, below its place
     choices = picture.row(words[::-1], 2.45, colors)
     picture.fan(states[-1], choices, "value", probabilities[::-1], curved=True)
-    picture.numbers([box.x for box in choices], 2.8, probabilities[::-1])
+    picture.numbers([box.x for box in choices], 2.8, probabilities[::-1], name="")
     picture.arrow((WIDTH - 0.12, 2.28), (WIDTH - 0.12, 0.47), "value")
     picture.names({0.3: "tokens", 1.35: "blocks", 2.45: "next?"})
     picture.text(MIDDLE, 3.2, "draw one, append it, and read again", "quiet")
@@ -380,7 +380,7 @@ def show_vision_transformer(image, *, answer):
         patch = image[:, size * row :, size * column :][:, :size, :size]
         x, y = MIDDLE + 0.5 * (column - 1), 0.85 + 0.5 * (row - 1)
         picture.image(Box(x, y, 0.44, 0.44), patch)
-        place = Box(below.x, 2.05, 0.33, 0.33)
+        place = Box(below.x, 2.05, 0.29, 0.29)
         picture.image(place, patch)
         darkness = 1 - F.adaptive_avg_pool2d(patch, 2).mean(dim=0).reshape(4, 1)
         token = picture.cells(below.x - 0.055, 2.58, darkness, "key", side=0.11)
@@ -395,5 +395,5 @@ def show_vision_transformer(image, *, answer):
     said = picture.box(head.x + 1.4, 4.97, answer, "value")
     picture.arrow(head, said, "value")
     picture.names({0.85: "image", 2.05: "patches", 2.8: "tokens", 3.3: "positions"})
-    picture.names({4.02: "layers"})
+    picture.names({4.02: "encoder"})
     return picture.figure
