@@ -362,19 +362,6 @@ def test_what_does_not_fit_together_is_refused_in_a_sentence(show, message):
 # --- What pictures are drawn with
 
 
-def test_a_row_of_long_words_stays_between_its_ends_and_its_boxes_apart():
-    picture = Picture(1.0)
-    boxes = picture.row(["convolutional", "an"] * 4, 0.5, "key", left=0, right=4)
-    edges = [(box.edge(-1, 0)[0], box.edge(1, 0)[0]) for box in boxes]
-    assert edges[0][0] >= 0 and edges[-1][1] <= 4
-    assert all(one[1] < other[0] for one, other in itertools.pairwise(edges))
-    picture.figure.canvas.draw()
-    written = [text for text in picture.ax.texts if text.get_text()]
-    for text, (left, right) in zip(written, edges, strict=True):
-        box = text.get_window_extent().transformed(picture.ax.transData.inverted())
-        assert left < box.x0 < box.x1 < right
-
-
 def test_a_bow_goes_over_and_an_arrow_leaves_a_box_where_the_other_place_is():
     picture = Picture(2.0)
     picture.arrow((3, 1), (1, 1), "query", weight=1.0, curved=True)
@@ -384,13 +371,6 @@ def test_a_bow_goes_over_and_an_arrow_leaves_a_box_where_the_other_place_is():
         picture.arrow(box, other, "query", weight=1.0)
     starts = [patch.get_path().vertices[0] for patch in picture.ax.patches[1:]]
     assert np.allclose(starts, [(2.3, 1), (1.7, 1), (2, 1.2), (2, 0.8)])
-
-
-def test_cells_are_fuller_where_numbers_are_larger():
-    picture = Picture(1.0)
-    place = picture.cells(0.5, 0.25, [[0.0, -1.0, 2.0]], "value", side=0.2)
-    assert place == pytest.approx((0.8, 0.35, 0.6, 0.2))
-    assert cells(picture.figure, "value") == [0.0, 0.5, 1.0]
 
 
 def test_lines_of_equal_score_are_circles_round_the_query_and_parallels_across_it():

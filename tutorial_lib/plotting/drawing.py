@@ -64,7 +64,7 @@ class Picture:
         """
         style = {"ha": align, "va": "center_baseline", "size": size, "zorder": 3}
         style["bbox"] = {"fc": LIGHT["paper"], "lw": 0, "pad": 1} if clear else None
-        return self.ax.text(x, y, words, color=LIGHT[color], **style)
+        return self.ax.text(x, y, words, color=LIGHT[color], parse_math=False, **style)
 
     def names(self, words, *, x=0, size=SIZE):
         """Say at the left what stands at each height: ``words`` maps y to a name."""

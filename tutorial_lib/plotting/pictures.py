@@ -48,12 +48,11 @@ def show_kernel(keys, values, *, query, width, key="{:g}", value="{:g}"):
     ``keys``, ``values`` (key,), ``query`` and ``width`` are numbers; ``key`` and
     ``value`` say how one is written, as in "km {:g}".
     """
+    weights = array(torch.softmax(-((keys - query) ** 2) / (2 * width**2), dim=0))
     keys, values = array(keys), array(values)
-    weights = np.exp(-((keys - query) ** 2) / (2 * width**2))
-    weights /= weights.sum()
     picture, output = Picture(3.9), weights @ values
-    low, high = min(*keys, query), max(*keys, query)
-    step, up = (WIDTH - LEFT - 0.85) / (high - low), 1.1 / (values.max() - values.min())
+    low = min(*keys, query)
+    step, up = (WIDTH - LEFT - 0.85) / np.ptp([*keys, query]), 1.1 / np.ptp(values)
     xs, here = (LEFT + 0.35 + step * (number - low) for number in (keys, query))
     ys, answer = (0.3 + up * (values.max() - number) for number in (values, output))
     across = np.linspace(-3, 3, 121)
@@ -71,8 +70,7 @@ def show_kernel(keys, values, *, query, width, key="{:g}", value="{:g}"):
     asks = picture.box(here, 3.6, f"{key.format(query)}?", "query")
     picture.arrow(asks, (here, 2.77), "query")
     picture.dot(here, answer, "value", sign="")
-    said = value.format(output.round(2))
-    picture.text(here - 0.12, answer - 0.2, said, "value", align="right")
+    picture.text(here - 0.4, answer - 0.2, value.format(output.round(2)), "value")
     picture.names({0.85: "values", 2.4: "kernel", 3.0: "keys", 3.6: "query"})
     return picture.figure
 
@@ -378,13 +376,12 @@ def show_vision_transformer(image, *, answer):
     for i, below in enumerate(positions):
         row, column = divmod(i, 3)
         patch = image[:, size * row :, size * column :][:, :size, :size]
-        x, y = MIDDLE + 0.5 * (column - 1), 0.85 + 0.5 * (row - 1)
+        x, y = MIDDLE + 0.5 * column - 0.5, 0.35 + 0.5 * row
         picture.image(Box(x, y, 0.44, 0.44), patch)
-        place = Box(below.x, 2.05, 0.29, 0.29)
-        picture.image(place, patch)
+        picture.image(Box(below.x, 2.05, 0.29, 0.29), patch)
         darkness = 1 - F.adaptive_avg_pool2d(patch, 2).mean(dim=0).reshape(4, 1)
         token = picture.cells(below.x - 0.055, 2.58, darkness, "key", side=0.11)
-        picture.arrow(place, token, "quiet")
+        picture.arrow((below.x, 2.19), token, "quiet")
     picture.arrow((MIDDLE, 1.62), (MIDDLE, 1.84), "quiet")
     picture.box(first.x, 2.8, "?", "value", width=first.width, height=0.44)
     picture.lane(4.02, 0.95, "query")
