@@ -483,7 +483,7 @@ def test_a_cell_of_0_is_drawn_as_the_paper_is(scores):
 
 def test_a_color_of_the_palette_becomes_its_twin_and_another_light_where_it_was_dark():
     for light, dark in (*PALETTE.values(), *CURVES):
-        assert darkened(light)[:3] == pytest.approx(to_rgb(dark), abs=0.15)
+        assert darkened(light)[:3] == pytest.approx(to_rgb(dark))
         assert contrast(to_rgb(light), (1, 1, 1)) > 4.4 or light in (
             "#fff",
             "#0000001a",
