@@ -16,8 +16,7 @@ from figures_in_browser import (
 )
 
 from tutorial_figures import show_attention
-from tutorial_lib.plotting.colors import DARK_SCALES, LIGHT_SCALES
-from tutorial_lib.plotting.scales import scale
+from tutorial_lib.plotting.colors import DARK_SCALES, LIGHT_SCALES, scale
 
 
 def in_heatmap(page, query, key):

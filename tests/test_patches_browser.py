@@ -16,7 +16,7 @@ from figures_in_browser import (
 )
 
 from tutorial_figures import show_patch_attention
-from tutorial_lib.plotting.scales import scale
+from tutorial_lib.plotting.colors import scale
 
 TOKENS = ["class token", *((row, column) for row in range(3) for column in range(4))]
 

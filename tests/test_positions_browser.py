@@ -21,7 +21,7 @@ from positions_by_formula import (
 )
 
 from tutorial_figures import show_positions
-from tutorial_lib.plotting.scales import scale
+from tutorial_lib.plotting.colors import scale
 
 
 def in_map(page, t, row=4):

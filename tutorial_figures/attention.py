@@ -6,8 +6,8 @@ This module knows no model: weights and tokens go in.
 import numpy as np
 import torch
 
+from tutorial_lib.plotting.colors import scale
 from tutorial_lib.plotting.heatmaps import add_legend, draw_outline
-from tutorial_lib.plotting.scales import scale
 
 from .figure import Figure
 from .inputs import (

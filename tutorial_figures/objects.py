@@ -7,7 +7,7 @@ import base64
 
 import numpy as np
 
-from tutorial_lib.plotting.looks import show_looks
+from tutorial_lib.plotting.images import show_images
 
 from .figure import Figure
 from .inputs import as_array, as_text
@@ -84,5 +84,5 @@ def _draw(image, names, masks):
     seen = [mask if name else 0 * mask for name, mask in zip(names, masks, strict=True)]
     there = [mask > THERE for mask in seen]
     found = [mask if mask.any() else None for mask in there]
-    shown = {"titles": titles, "found": found, "columns": 4}
-    return show_looks([image] * len(seen), seen, **shown)
+    shown = {"titles": titles, "outline": found, "columns": 4}
+    return show_images([image] * len(seen), seen, **shown)

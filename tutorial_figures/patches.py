@@ -11,8 +11,8 @@ import math
 
 import numpy as np
 
-from tutorial_lib.plotting.looks import show_looks
-from tutorial_lib.plotting.scales import scale
+from tutorial_lib.plotting.colors import scale
+from tutorial_lib.plotting.images import show_images
 
 from .figure import MARK, Figure
 from .inputs import (
@@ -244,7 +244,7 @@ def _draw_faded(weights, pixels, data):
         found = [asks.reshape(data["grid"])] if asks.any() else None
     maps = maps.reshape(-1, *data["grid"])
     images = [pixels.transpose(2, 0, 1) / 255] * len(maps)
-    return show_looks(images, maps, titles=titles, found=found, columns=2)
+    return show_images(images, maps, titles=titles, outline=found, columns=2)
 
 
 def _draw_ink(weights, pixels, data):

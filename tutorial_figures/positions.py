@@ -8,8 +8,7 @@ import math
 
 import numpy as np
 
-from tutorial_lib.plotting.colors import LIGHT
-from tutorial_lib.plotting.scales import scale
+from tutorial_lib.plotting.colors import LIGHT, scale
 
 from .figure import Figure
 from .inputs import as_positive

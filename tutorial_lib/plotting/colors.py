@@ -1,38 +1,29 @@
-"""Colors: the palette of the book's figures, on white paper and on dark.
+"""Colors: the palette of the book's figures, and where a color stands for a number.
 
-A query is blue, a key orange and a value green, wherever one is drawn. Pictures take
-their colors from here, live figures as variables of CSS (``--accent``), dark pictures
-the twin of each color; the book's own style says the same in book.css.
+Every color has a twin for dark paper, beside it; whoever draws takes the light one, and
+``dark`` puts its twin in place. A query is blue, a key orange and a value green,
+wherever one is drawn. Live figures have the same colors as variables of CSS
+(``--accent``); the book's own style says them once more in book.css.
 
 This module does not know who draws with the colors.
 """
 
-# Queries, keys and values; text, and text that stands back; what is looked at, what a
-# reader moves, surfaces, lines, and what all lies on.
-LIGHT = {
-    "query": "#1f62c8",
-    "key": "#c2410c",
-    "value": "#15803d",
-    "ink": "#1d2430",
-    "quiet": "#57606a",
-    "accent": "#1f62c8",
-    "mark": "#b4390a",
-    "faint": "#0000001a",
-    "line": "#767676",
-    "paper": "#fff",
+PALETTE = {  # on white paper, and on dark
+    "query": ("#1f62c8", "#7db7ff"),
+    "key": ("#c2410c", "#ffa36b"),
+    "value": ("#15803d", "#74d18f"),
+    "ink": ("#1d2430", "#dfe4ea"),  # text
+    "quiet": ("#57606a", "#a4adb9"),  # text that stands back
+    "accent": ("#1f62c8", "#7db7ff"),  # what is looked at
+    "mark": ("#b4390a", "#ffa36b"),  # what a reader moves
+    "faint": ("#0000001a", "#ffffff24"),  # surfaces
+    "line": ("#767676", "#8f8f8f"),
+    "paper": ("#fff", "#14181e"),
 }
-DARK = {
-    "query": "#7db7ff",
-    "key": "#ffa36b",
-    "value": "#74d18f",
-    "ink": "#dfe4ea",
-    "quiet": "#a4adb9",
-    "accent": "#7db7ff",
-    "mark": "#ffa36b",
-    "faint": "#ffffff24",
-    "line": "#8f8f8f",
-    "paper": "#14181e",
-}
+LIGHT = {name: light for name, (light, _) in PALETTE.items()}
+DARK = {name: dark for name, (_, dark) in PALETTE.items()}
+# Curves beyond a blue, an orange and a green one.
+CURVES = (("#7e22ce", "#bb8bff"), ("#0e7490", "#1699bd"), ("#a16207", "#c0760a"))
 # From no weight, which is the paper, to the weight 1; and from low scores over 0, the
 # paper again, to high ones. On either paper, more color is more.
 LIGHT_SCALES = {
@@ -48,21 +39,43 @@ DARK_SCALES = {
     "#d5705a #ff9d87 #ffcdbf",
 }
 UNDEFINED = "#c8ccd2"  # a cell that has no number
-GLARE = 0.05  # light that even black gives off, by WCAG 2
+MIDDLE = 0.179  # the luminance on which black can be read as well as white
 
 
-def to_light(color):
-    """Return the light that red, green and blue, 0 to 1, make: color profile sRGB."""
-    return [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in color]
+def scale(name, scales=LIGHT_SCALES):
+    """Return one of the ``scales`` by its name, as a colormap of matplotlib."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    colors = scales[name].split()
+    odd = 257  # so that one of the colors is exactly that of the middle
+    made = LinearSegmentedColormap.from_list(name, colors, N=odd)
+    return made.with_extremes(bad=UNDEFINED)
 
 
-def luminance(light):
-    """Return how bright the light of red, green and blue is, by WCAG 2."""
-    red, green, blue = light
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+def is_scaled(ax):
+    """Say whether ``ax`` holds an image on a scale of the book."""
+    return any(image.get_cmap().name in LIGHT_SCALES for image in ax.images)
 
 
-def contrast(one, other):
-    """Return the contrast of two colors (red, green, blue), 1 to 21, by WCAG 2."""
-    low, high = sorted(luminance(to_light(color)) for color in (one, other))
-    return (high + GLARE) / (low + GLARE)
+def ink_numbers(ax):
+    """Write each number that stands on a cell of the image in what can be read there.
+
+    A number's box, if it has one, gets the color of the cell.
+    """
+    [image] = ax.images
+    cells = image.to_rgba(image.get_array())
+    rows, columns = cells.shape[:2]
+    for number in ax.texts:
+        x, y = map(round, number.get_position())
+        if not (0 <= y < rows and 0 <= x < columns):
+            continue
+        cell = cells[y, x]
+        number.set_color("black" if luminance(cell[:3]) > MIDDLE else "white")
+        if box := number.get_bbox_patch():
+            box.set_facecolor(cell)
+
+
+def luminance(color):
+    """Return how bright a color (red, green, blue) is, 0 to 1, by WCAG 2."""
+    light = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in color]
+    return 0.2126 * light[0] + 0.7152 * light[1] + 0.0722 * light[2]

@@ -1,18 +1,20 @@
 """Heatmaps: attention weights, or scores, as grids of colored cells.
 
-Cells that a reader shall compare with may be framed. Nothing here knows what framed
-cells mean: their label says it.
+A figure is as wide as a phone can show, so the words along the axes decide how many
+panels stand in a row. Cells that a reader shall compare with may be framed; their label
+says what they mean.
 """
 
 import torch
 
-from tutorial_lib.plotting.colors import LIGHT
-from tutorial_lib.plotting.layout import lay_out
-from tutorial_lib.plotting.panels import array, name_axes, open_panels
-from tutorial_lib.plotting.scales import ink_numbers, scale
+from tutorial_lib.plotting.colors import LIGHT, ink_numbers, scale
+from tutorial_lib.plotting.panels import LETTER, WIDTH, array, name_axes, open_panels
 
 NUMBERED = 8  # so many rows and columns, at most, have numbers
 SMALLEST = 6.5  # points of a number
+LARGEST = 0.5  # inches of a cell
+NARROW, SLANTED = 0.17, 0.21  # inches that words below a panel need, each
+COLOR_BAR, GAP = 0.75, 0.12  # inches
 HATCHED = {"ec": "#8b929b", "fill": False, "hatch": "////", "lw": 0}
 
 
@@ -25,7 +27,7 @@ def show_heatmaps(
     mask=None,
     outline=None,
     outline_label="gold link",
-    rule=None,
+    hline=None,
     scores=False,
     label=None,
     xlabel="key",
@@ -39,28 +41,28 @@ def show_heatmaps(
     panels, row by row. Cells where the boolean ``mask``, which broadcasts to the
     weights, is False are hatched, and cells that are NaN are grey. Cells in
     ``outline``, a set of (query, key) for every panel or a boolean that broadcasts to
-    the weights, are framed, and named by ``outline_label``. A line parts what stands
-    above the query ``rule`` from the rest. Numbers stand where there
-    is room, and an axis without name and labels has none. Raises ValueError for weights
-    outside 0 to 1, and labels, mask or outline that do not match the axes.
+    the weights, are framed, and named by ``outline_label``; a line stands above the
+    query ``hline``. Numbers stand where there is room, and an axis without name and
+    labels has none. Raises ValueError for weights outside 0 to 1, and labels, mask or
+    outline that do not match the axes.
     """
     weights = torch.as_tensor(weights).detach().cpu().float()
-    grid = _grid(weights)
-    _check_heatmaps(grid, query_labels, key_labels, scores)
-    hidden = _hidden(mask, grid)
+    _check_heatmaps(weights, query_labels, key_labels, scores)
+    grid = weights[(None,) * (4 - weights.ndim)]  # (row, column, query, key)
+    hidden = torch.tensor(False) if mask is None else ~mask
+    hidden = hidden.expand(grid.shape).flatten(0, 1)
     framed = as_cells(set() if outline is None else outline, grid.shape).flatten(0, 1)
     panels = grid.flatten(0, 1).masked_fill(hidden & scores, 0)
     has_bar = scores or not (panels.eq(0) | panels.eq(1)).all()
-    form = {"is_given": weights.ndim == 4, "has_bar": has_bar}
-    layout = lay_out(grid.shape, query_labels, key_labels, **form)
+    layout = Layout(weights, query_labels, key_labels, has_bar)
     options = {"size": layout.size(titles), "layout": "compressed"}
     with open_panels(len(panels), layout.columns, **options) as (fig, axes):
         for i, ax in enumerate(axes):
-            image = _draw_cells(ax, panels[i], _limits(panels, scores))
-            _hatch(ax, hidden[i])
-            _part(ax, rule)
+            image = _draw_cells(ax, panels[i], hidden[i], _limits(panels, scores))
             draw_outline(ax, framed[i], size=layout.cell)
             layout.letter(ax, titles[i] if titles else "", xlabel, ylabel)
+            if hline is not None:
+                ax.axhline(hline - 0.5, color=LIGHT["ink"], lw=2)
         _write_numbers(axes, panels, hidden, layout.cell)
         name_axes(axes, layout.columns, xlabel=xlabel, ylabel=ylabel)
         if has_bar:
@@ -70,16 +72,12 @@ def show_heatmaps(
     return fig
 
 
-def _grid(weights):
+def _check_heatmaps(weights, query_labels, key_labels, scores):
     if not 2 <= weights.ndim <= 4:
         raise ValueError(
             "weights must be (row, column, query, key), (panel, query, key) or "
             f"(query, key), got {tuple(weights.shape)}"
         )
-    return weights.reshape((1,) * (4 - weights.ndim) + weights.shape)
-
-
-def _check_heatmaps(weights, query_labels, key_labels, scores):
     if not scores and (weights.lt(0) | weights.gt(1 + 1e-4)).any():
         raise ValueError(
             f"weights must lie in 0 to 1, got {weights.min():.3g} to "
@@ -93,36 +91,23 @@ def _check_heatmaps(weights, query_labels, key_labels, scores):
             raise ValueError(f"{len(labels)} {name}_labels for {size} {name} positions")
 
 
-def _hidden(mask, grid):
-    hidden = torch.tensor(False) if mask is None else ~mask
-    return hidden.expand(grid.shape).flatten(0, 1)
-
-
 def _limits(panels, scores):
     """Return the ends of the scale: 0 to 1, or as far below 0 as above."""
     if not scores:
         return 0.0, 1.0
-    seen = panels[panels.isfinite()].abs()
-    most = seen.max().item() if len(seen) else 0.0
-    return (-most, most) if most else (-1.0, 1.0)
+    most = max(panels[panels.isfinite()].abs().tolist(), default=0) or 1.0
+    return -most, most
 
 
-def _draw_cells(ax, cells, limits):
-    low, high = limits
-    colors = {"cmap": scale("scores" if low else "weights"), "vmin": low, "vmax": high}
-    return ax.imshow(array(cells), **colors, aspect="equal")
-
-
-def _hatch(ax, hidden):
+def _draw_cells(ax, cells, hidden, limits):
+    """Draw colored cells, hatched where they are hidden, and return the image."""
     from matplotlib.patches import Rectangle
 
+    low, high = limits
+    colors = {"cmap": scale("scores" if low else "weights"), "vmin": low, "vmax": high}
     for i, j in hidden.nonzero().tolist():
         ax.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, **HATCHED))
-
-
-def _part(ax, rule):
-    if rule is not None:
-        ax.axhline(rule - 0.5, color=LIGHT["ink"], lw=2)
+    return ax.imshow(array(cells), **colors, aspect="equal")
 
 
 def _write_numbers(axes, panels, hidden, cell):
@@ -132,7 +117,8 @@ def _write_numbers(axes, panels, hidden, cell):
     """
     digits = 0 if panels.eq(panels.round()).all() else 2
     shown = ~(hidden & panels.eq(0))
-    texts = [_short(number, digits) for number in panels[shown].tolist()]
+    texts = [f"{number:.{digits}f}" for number in panels[shown].tolist()]
+    texts = [text.replace("-", "−").replace("inf", "∞") for text in texts]
     size = min(8, 72 * cell / (0.62 * (max(map(len, texts), default=0) + 0.3)))
     if max(panels.shape[1:]) > NUMBERED or size < SMALLEST:
         return
@@ -143,11 +129,6 @@ def _write_numbers(axes, panels, hidden, cell):
         axes[panel].text(key, query, text, **style)
     for ax in axes:
         ink_numbers(ax)
-
-
-def _short(number, digits):
-    text = f"{number:.{digits}f}".replace("-", "−")
-    return text.replace("inf", "∞").replace("nan", "NaN")
 
 
 def _add_bar(fig, axes, image, label, is_below):
@@ -170,7 +151,7 @@ def as_cells(outline, shape):
     are not boolean, and a shape that does not fit.
     """
     if isinstance(outline, (set, frozenset)):
-        return _from_pairs(outline, shape)
+        outline = _from_pairs(outline, *shape[-2:])
     cells = torch.as_tensor(outline).detach().cpu()
     if cells.dtype != torch.bool:
         raise ValueError(
@@ -200,17 +181,16 @@ def add_legend(fig, label):
     fig.legend([frame], [label], loc="outside lower center", **square)
 
 
-def _from_pairs(pairs, shape):
-    queries, keys = shape[-2:]
+def _from_pairs(pairs, queries, keys):
     cells = torch.zeros(queries, keys, dtype=torch.bool)
-    for query, key in sorted(pairs):
+    for query, key in pairs:
         if not (0 <= query < queries and 0 <= key < keys):
             raise ValueError(
                 f"outline ({query}, {key}) lies outside a map of {queries} queries × "
                 f"{keys} keys: its pairs are (query, key), counted from 0"
             )
         cells[query, key] = True
-    return cells.expand(shape)
+    return cells
 
 
 def _frame(x, y, size):
@@ -225,3 +205,79 @@ def _frame(x, y, size):
     style = {"fill": False, "snap": False}
     lines = (("white", 2.5 * line), ("black", line))
     return [Rectangle(corner, side, side, ec=ec, lw=lw, **style) for ec, lw in lines]
+
+
+class Layout:
+    """How panels (query, key) stand in ``rows`` and ``columns`` of ``cell`` inches.
+
+    Panels not given as a grid (row, column, query, key) fill rows of three at most.
+    """
+
+    def __init__(self, weights, query_labels, key_labels, has_bar):
+        labels = ([] if one is None else one for one in (query_labels, key_labels))
+        self.query_labels, self.key_labels = ([*map(str, one)] for one in labels)
+        *panels, self.queries, self.keys = weights.shape
+        words = _inches(self.query_labels) + 0.4
+
+        def margin(columns):
+            return words + COLOR_BAR * (has_bar and columns == 1)
+
+        def cell(columns):
+            panel = (WIDTH - margin(columns)) / columns - GAP
+            return min(LARGEST, panel / self.keys, WIDTH / self.queries)
+
+        self.rows, self.columns = panels if len(panels) == 2 else (1, sum(panels) or 1)
+        if len(panels) < 2:
+            count = self.columns
+            most = 2 if count == 4 else min(count, 3)
+            fits = (c for c in range(most, 1, -1) if cell(c) >= self._needed())
+            self.columns = next(fits, 1)
+            self.rows = -(-count // self.columns)
+        self.cell, self.margin = cell(self.columns), margin(self.columns)
+
+    def _needed(self):
+        """Return the inches that a cell needs for its word, or for being seen."""
+        if not self.key_labels:
+            return min(0.9 / self.keys, LARGEST)
+        word = SLANTED if max(map(len, self.key_labels)) > 3 else NARROW
+        return word * _share(self.key_labels)
+
+    def size(self, titles):
+        """Return the inches of the figure, rather too high: figures are trimmed."""
+        lines = max((str(title).count("\n") + 1 for title in titles or []), default=0)
+        words = 0.7 * _inches(self.key_labels) if self._turns() else 0.1
+        height = self.rows * (self.cell * self.queries + 0.2 * lines + GAP)
+        width = self.columns * (self.cell * self.keys + GAP)
+        return width + self.margin, height + words + 1.2
+
+    def letter(self, ax, title, xlabel, ylabel):
+        """Write a panel's title, and labels or numbers along its axes."""
+        ax.spines[:].set(visible=True, lw=0.5)
+        ax.locator_params(integer=True, nbins=6)
+        ax.tick_params(length=0 if self.query_labels or self.key_labels else 2)
+        turned = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
+        if self.key_labels or not xlabel:
+            style = turned if self._turns() else {}
+            ax.set_xticks(**self._words(self.key_labels), **style)
+        if self.query_labels or not ylabel:
+            ax.set_yticks(**self._words(self.query_labels))
+        fits = _inches(str(title).split("\n")) < self.cell * self.keys + GAP
+        ax.set_title(title, fontsize=10 if fits else 8)
+
+    def _words(self, labels):
+        places = [i for i, label in enumerate(labels) if label]
+        style = {"fontsize": min(10, 62 * self.cell / _share(labels))}
+        return {"ticks": places, "labels": [labels[i] for i in places], **style}
+
+    def _turns(self):
+        return _inches(self.key_labels) > self.cell / _share(self.key_labels)
+
+
+def _inches(labels):
+    """Return the inches that the longest label takes, at 10 points."""
+    return LETTER * max(map(len, labels), default=0)
+
+
+def _share(labels):
+    """Return the share of the cells that have a label."""
+    return sum(map(bool, labels)) / len(labels) if any(labels) else 1.0

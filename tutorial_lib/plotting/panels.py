@@ -7,29 +7,24 @@ from contextlib import contextmanager
 
 import torch
 
-from tutorial_lib.plotting.colors import LIGHT
+from tutorial_lib.plotting.colors import CURVES, LIGHT
 
 WIDTH = 4.6  # inches
 LETTER = 0.085  # inches that a letter takes, at 10 points
-BLUE, ORANGE, GREEN = LIGHT["query"], LIGHT["key"], LIGHT["value"]
-INK, GREY = LIGHT["ink"], LIGHT["quiet"]
-CYCLE = (BLUE, ORANGE, GREEN, "#7e22ce", "#0e7490", "#a16207")
+BLUE, INK, GREY = LIGHT["query"], LIGHT["ink"], LIGHT["quiet"]
+CYCLE = (BLUE, LIGHT["key"], LIGHT["value"], *(light for light, _ in CURVES))
+INKED = ("text.color", "axes.labelcolor", "xtick.labelcolor", "ytick.labelcolor")
 STYLE = {
+    **dict.fromkeys(INKED, INK),
+    **dict.fromkeys(("axes.edgecolor", "xtick.color", "ytick.color"), LIGHT["line"]),
     "figure.dpi": 110,
     "font.size": 10,
-    "text.color": INK,
-    "axes.edgecolor": LIGHT["line"],
-    "axes.labelcolor": INK,
     "axes.titlesize": 10,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "hatch.linewidth": 0.6,
     "legend.frameon": False,
     "text.parse_math": False,  # in labels "$" is a sign like any other
-    "xtick.color": LIGHT["line"],
-    "xtick.labelcolor": INK,
-    "ytick.color": LIGHT["line"],
-    "ytick.labelcolor": INK,
 }
 
 
@@ -67,14 +62,20 @@ def name_axes(axes, columns, *, xlabel, ylabel):
             ax.set_ylabel(ylabel)
 
 
-def add_legend(fig, handles, labels):
-    """Name the ``handles`` above all panels, in as many rows as the names need."""
-    inches = [LETTER * (len(label) + 5) for label in labels]
-    columns = len(labels) if sum(inches) < WIDTH else int(WIDTH / max(inches)) or 1
-    rows = -(-len(labels) // columns)
+def add_legend(fig, axes, *, least):
+    """Name above all panels what has a label in any, if there are ``least`` names."""
+    named = {}
+    for ax in axes:
+        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
+            named.setdefault(label, handle)
+    if len(named) < least:
+        return
+    inches = [LETTER * (len(label) + 5) for label in named]
+    columns = len(named) if sum(inches) < WIDTH else int(WIDTH / max(inches)) or 1
+    rows = -(-len(named) // columns)
     style = {"handlelength": 1.4, "columnspacing": 1.2, "borderaxespad": 0.2}
-    style["ncols"] = -(-len(labels) // rows)  # rows of the same length
-    fig.legend(handles, labels, loc="outside upper left", **style)
+    style["ncols"] = -(-len(named) // rows)  # rows of the same length
+    fig.legend(named.values(), named, loc="outside upper left", **style)
     fig.set_figheight(fig.get_figheight() + 0.2 * (rows - 1))
 
 

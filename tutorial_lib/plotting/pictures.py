@@ -1,242 +1,396 @@
-"""Pictures: a few things to draw an idea with, on paper measured in inches.
+"""Pictures: the idea of a chapter, as its opening, small enough for a phone.
 
-Words in boxes, arrows as thick as a weight, lanes, dots, bells, clock faces, patches,
-and small vectors and matrices as cells. A color is a name of the palette: "query" is
-blue, "key" orange and "value" green in every picture; "ink" and "quiet" are for the
-rest.
-
-This module does not know what a picture is about.
+A line is as thick as its weight. ``weights`` (key,) are those of one query, in shares
+of 1; ``tokens``, ``words``, ``source`` and ``target`` are lists of a few texts, and
+``query`` is the index of the one that is followed. Each function returns a figure, and
+raises ValueError if there are not as many weights as texts. None of them knows a model.
 """
 
-import itertools
 import math
-from typing import NamedTuple
+from itertools import pairwise
 
 import numpy as np
+import torch
+import torch.nn.functional as F
 
 from tutorial_lib.plotting.colors import LIGHT
-from tutorial_lib.plotting.panels import LETTER, STYLE, array
+from tutorial_lib.plotting.drawing import LEFT, PALE, Box, Picture
+from tutorial_lib.plotting.panels import WIDTH, array
+from tutorial_lib.shapes import check_shapes
 
-HEIGHT = 0.34  # inches of a box
-PALE = 0.12  # how opaque the inside of a box is, and what stands back
-SIZE = 11  # points of a letter
-THICK = 8  # points of a line of weight 1
-
-
-class Box(NamedTuple):
-    """A place on the paper, in inches: its middle, and its size."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-
-    @property
-    def top(self):
-        """Return the middle of the upper edge."""
-        return self.x, self.y - self.height / 2
-
-    @property
-    def bottom(self):
-        """Return the middle of the lower edge."""
-        return self.x, self.y + self.height / 2
-
-    @property
-    def left(self):
-        """Return the middle of the left edge."""
-        return self.x - self.width / 2, self.y
-
-    @property
-    def right(self):
-        """Return the middle of the right edge."""
-        return self.x + self.width / 2, self.y
+MIDDLE = (LEFT + WIDTH) / 2
+NEAR = 0.12  # inches between matrices that are multiplied
+ASIDE = 0.17  # inches from the middle of a column to its stream and to its layers
 
 
-class Picture:
-    """A sheet of ``width`` × ``height`` inches; (0, 0) is its upper left corner.
+def show_lookup(weights, *, query, keys, values, output):
+    """Draw one attention step: a query, the keys it matches, the values it reads."""
+    picture = Picture(3.56)
+    [asks] = picture.row([query], 0.3, "query", name="query")
+    asked = picture.row(keys, 1.3, "key", name="keys")
+    read = picture.row(values, 2.26, "value", name="values")
+    [answer] = picture.row([output], 3.26, "value", name="output")
+    _attend(picture, weights, asks, asked, read, answer)
+    return picture.figure
 
-    ``figure`` is what a notebook shows.
+
+def _attend(picture, weights, query, keys, values, output):
+    """Lead from a query to keys, and from values to an output, by weight."""
+    picture.fan(query, keys, "query", weights, curved=True)
+    picture.fan(output, values, "value", weights, curved=True)
+    y = (keys[0].y + values[0].y) / 2
+    picture.numbers([key.x for key in keys], y, weights)
+
+
+def show_kernel(keys, values, *, query, width, key="{:g}", value="{:g}"):
+    """Draw one step of kernel regression with a Gaussian bell: Nadaraya (1964).
+
+    ``keys``, ``values`` (key,), ``query`` and ``width`` are numbers; ``key`` and
+    ``value`` say how one is written, as in "km {:g}".
     """
-
-    def __init__(self, width, height):
-        import matplotlib as mpl
-
-        from tutorial_lib.plotting.figure import Figure
-
-        with mpl.rc_context(STYLE):
-            self.figure = Figure(figsize=(width, height))
-        self.width, self.height = width, height
-        self.ax = self.figure.add_axes((0, 0, 1, 1), xlim=(0, width), ylim=(height, 0))
-        self.ax.axis("off")
-
-    def text(
-        self, x, y, words, *, color="ink", size=SIZE, align="center", clear=False,
-        math=False
-    ):  # fmt: skip
-        """Write ``words``, their middle or their left or right end at (x, y).
-
-        They are ``clear`` of lines below them if they have paper of their own, and a
-        formula in TeX's signs with ``math``.
-        """
-        style = {"ha": align, "va": "center_baseline", "size": size, "zorder": 3}
-        style["bbox"] = {"fc": LIGHT["paper"], "lw": 0, "pad": 1} if clear else None
-        self.ax.text(x, y, words, color=LIGHT[color], parse_math=math, **style)
-
-    def box(
-        self, x, y, words, color, *, width=None, height=HEIGHT, size=SIZE, math=False
-    ):
-        """Write ``words`` into a rounded box around (x, y), and return its place."""
-        pale = LIGHT[color], PALE
-        place = Box(x, y, width or _inches(words, size) + 0.2, height)
-        self._round(place, fc=LIGHT["paper"], lw=0, zorder=2)  # no line shows through
-        self._round(place, fc=pale, ec=LIGHT[color], lw=1.4, zorder=2)
-        self.text(x, y, words, size=size, math=math)
-        return place
-
-    def row(self, words, y, colors, *, left, right):
-        """Write ``words`` into boxes side by side, and return their places.
-
-        ``colors`` is one color, or one for each word. Letters get smaller where there
-        is no room for them.
-        """
-        step = (right - left) / len(words)
-        longest = max(words, key=len)
-        size = min(SIZE, SIZE * (step - 0.16) / _inches(longest, SIZE))
-        width = min(step - 0.08, _inches(longest, size) + 0.2)
-        colors = [colors] * len(words) if isinstance(colors, str) else colors
-        return [
-            self.box(left + step * (i + 0.5), y, word, color, width=width, size=size)
-            for i, (word, color) in enumerate(zip(words, colors, strict=True))
-        ]
-
-    def lane(self, place, color, name=""):
-        """Lay a pale band under all else at ``place``, a Box, its name at its left."""
-        self._round(place, fc=(LIGHT[color], PALE), lw=0, zorder=0)
-        self.text(place.left[0] + 0.1, place.y, name, align="left")
-
-    def arrow(self, start, end, color, *, weight=None, straight=False):
-        """Lead from a place (x, y) to another, as thick and strong as a ``weight``.
-
-        Only without a weight it has a head. Unless it is ``straight``, it leaves and
-        arrives upright, and goes over in a bow between places of the same height.
-        """
-        from matplotlib.patches import FancyArrowPatch
-        from matplotlib.path import Path
-
-        (x, y), (u, v) = start, end
-        turn = (y + v) / 2 if y != v else y - 0.2 - 0.3 * abs(u - x)
-        curve = Path([start, (x, turn), (u, turn), end], [1, 4, 4, 4])
-        path = Path([start, end]) if straight else curve
-        thick, strong = (1.3, 1) if weight is None else (0.6 + THICK * weight, weight)
-        style = {"color": LIGHT[color], "lw": thick, "alpha": 0.25 + 0.75 * strong}
-        form = {"arrowstyle": "-|>" if weight is None else "-"}
-        form |= {"shrinkA": 0, "shrinkB": 0, "mutation_scale": 9}
-        form |= {"capstyle": "butt", "fill": weight is None}
-        self.ax.add_patch(FancyArrowPatch(path=path, **style, **form, zorder=1))
-
-    def line(self, start, end, color):
-        """Draw a thin line from a place (x, y) to another."""
-        self._line(start, end, LIGHT[color], 1.3)
-
-    def dot(self, x, y, color, *, hollow=False):
-        """Mark a place; a ``hollow`` mark is a ring."""
-        face = LIGHT["paper"] if hollow else LIGHT[color]
-        style = {"mfc": face, "mec": LIGHT[color], "mew": 2, "ms": 8, "zorder": 3}
-        self.ax.plot(x, y, "o", **style)
-
-    def bell(self, foot, width, height):
-        """Stand a pale bell over its ``foot`` (x, y): a Gaussian of this ``width``."""
-        x, y = foot
-        across = np.linspace(-3, 3, 121)
-        up = y - height * np.exp(-(across**2) / 2)
-        style = {"color": LIGHT["query"], "zorder": 0}
-        self.ax.fill_between(x + width * across, y, up, alpha=PALE, lw=0, **style)
-        self.ax.plot(x + width * across, up, lw=1.3, **style)
-
-    def clock(self, x, y, radius, hands):
-        """Draw a clock face; ``hands`` maps words to (degrees past twelve, color)."""
-        from matplotlib.patches import Circle
-
-        self.ax.add_patch(Circle((x, y), radius, fill=False, ec=LIGHT["line"], lw=1))
-
-        def at(degrees, share):
-            turned = math.radians(degrees)
-            away = share * radius
-            return x + away * math.sin(turned), y - away * math.cos(turned)
-
-        for hour in range(0, 360, 30):
-            self._line(at(hour, 0.93), at(hour, 1), LIGHT["line"], 1)
-        for words, (degrees, color) in hands.items():
-            self._line((x, y), at(degrees, 0.85), LIGHT[color], 3)
-            side = math.sin(math.radians(degrees))
-            align = "center" if abs(side) < 0.5 else "left" if side > 0 else "right"
-            self.text(*at(degrees, 1.15), words, color=color, align=align)
-
-    def sector(self, x, y, radius, start, width, color):
-        """Fill the part of a clock face that lies ``width`` degrees past ``start``."""
-        from matplotlib.patches import Wedge
-
-        ends = start - 90, start - 90 + width  # matplotlib counts from three o'clock
-        style = {"fc": (LIGHT[color], 2 * PALE), "lw": 0, "zorder": 0}
-        self.ax.add_patch(Wedge((x, y), radius, *ends, **style))
-
-    def patches(self, place, image, rows):
-        """Cut an image into ``rows`` × ``rows`` patches; return their places, in order.
-
-        The image is (height, width), dark on white, or (channel, height, width) with
-        values from 0 to 1; it fills ``place``, a Box, with gaps between the patches.
-        """
-        image = array(image)
-        limits = {"vmin": image.min(), "vmax": image.max(), "cmap": "Greys"}
-        high, wide = (size // rows for size in image.shape[-2:])
-        step, places = place.width / rows, []
-        for i, j in itertools.product(range(rows), repeat=2):
-            x, y = place.left[0] + step * (j + 0.5), place.top[1] + step * (i + 0.5)
-            places.append(Box(x, y, 0.88 * step, 0.88 * step))
-            part = image[..., i * high : (i + 1) * high, j * wide : (j + 1) * wide]
-            self._image(places[-1], part, limits)
-        return places
-
-    def _image(self, place, image, limits):
-        from_left, from_below = place.left[0], self.height - place.bottom[1]
-        corner = from_left / self.width, from_below / self.height
-        size = place.width / self.width, place.height / self.height
-        ax = self.figure.add_axes((*corner, *size), xticks=[], yticks=[])
-        ax.imshow(image.transpose(1, 2, 0) if image.ndim == 3 else image, **limits)
-        ax.set_aspect("auto")
-        ax.spines[:].set(color=LIGHT["line"], lw=0.6, visible=True)
-
-    def cells(self, x, y, numbers, color, *, side=0.22, chosen=None):
-        """Draw a vector, or a matrix (row, column), as cells; return its place.
-
-        Its upper left corner is at (x, y). The larger a number, or its distance from 0,
-        the fuller its cell. Only the row ``chosen``, if any, is strong.
-        """
-        from matplotlib.patches import Rectangle
-
-        numbers = abs(array(numbers))
-        numbers = numbers.reshape(-1, numbers.shape[-1])
-        rows, columns = numbers.shape
-        for (i, j), number in np.ndenumerate(numbers / (numbers.max() or 1)):
-            strong, hue = 1.0 if chosen in (None, i) else 0.35, LIGHT[color]
-            style = {"fc": (hue, strong * number), "ec": (hue, strong)}
-            corner = x + j * side, y + i * side
-            self.ax.add_patch(Rectangle(corner, side, side, **style))
-        width, height = columns * side, rows * side
-        return Box(x + width / 2, y + height / 2, width, height)
-
-    def _line(self, start, end, color, width):
-        self.ax.plot(*zip(start, end, strict=True), color=color, lw=width)
-
-    def _round(self, place, *, fc, **style):
-        from matplotlib.patches import FancyBboxPatch
-
-        corner = place.left[0], place.top[1]
-        radius = min(0.1, place.height / 2)
-        form = f"round,pad=0,rounding_size={radius}"
-        size = place.width, place.height
-        self.ax.add_patch(FancyBboxPatch(corner, *size, form, fc=fc, **style))
+    weights = array(torch.softmax(-((keys - query) ** 2) / (2 * width**2), dim=0))
+    keys, values = array(keys), array(values)
+    picture, output = Picture(3.9), weights @ values
+    low = min(*keys, query)
+    step, up = (WIDTH - LEFT - 0.85) / np.ptp([*keys, query]), 1.1 / np.ptp(values)
+    xs, here = (LEFT + 0.35 + step * (number - low) for number in (keys, query))
+    ys, answer = (0.3 + up * (values.max() - number) for number in (values, output))
+    across = np.linspace(-3, 3, 121)
+    bell = here + step * width * across, 2.75 - 0.75 * np.exp(-(across**2) / 2)
+    picture.ax.plot(*bell, color=LIGHT["query"], lw=1.3, zorder=0)
+    picture.ax.fill_between(*bell, 2.75, fc=(LIGHT["query"], PALE), lw=0, zorder=0)
+    picture.line((LEFT, 2.75), (WIDTH, 2.75), "line")
+    for i, (x, y, weight) in enumerate(zip(xs, ys, weights, strict=True)):
+        picture.box(x, 3.0, key.format(keys[i]), "key")
+        picture.fan((x, y), [(x, 2.75)], "query", weight)
+        picture.fan((x, y), [(here, answer)], "value", weight)
+        picture.dot(x, y, "value")
+        picture.text(x + 0.14, y, value.format(values[i]), align="left")
+    picture.numbers(xs, 1.72, weights)
+    asks = picture.box(here, 3.6, f"{key.format(query)}?", "query")
+    picture.arrow(asks, (here, 2.77), "query")
+    picture.dot(here, answer, "value", sign="")
+    picture.text(here - 0.4, answer - 0.2, value.format(output.round(2)), "value")
+    picture.names({0.85: "values", 2.4: "kernel", 3.0: "keys", 3.6: "query"})
+    return picture.figure
 
 
-def _inches(words, size):
-    return LETTER * size / 10 * len(words)
+def show_scaled_dot_product(queries, keys, values, *, query):
+    """Draw softmax(Q Kᵀ / √d_k) V as matrices: eq. 1 of Vaswani et al. (2017).
+
+    ``queries`` (query, d_k), ``keys`` (key, d_k) and ``values`` (key, d_v) fill the
+    cells. Raises ValueError if they do not fit together.
+    """
+    check_shapes(queries, keys, values)
+    scores = queries @ keys.T  # (query, key)
+    weights = torch.softmax(scores / keys.shape[-1] ** 0.5, dim=-1)
+    width = queries.shape[-1] + 2 * len(keys) + values.shape[-1]
+    side = min(0.26, (WIDTH - 1.4) / width)
+    left, y = (WIDTH - 1.2 - width * side) / 2, 0.6 + side * max(keys.shape)
+    picture = Picture(y + side * len(queries) + 0.5)
+    style = {"side": side, "chosen": query}
+    asked = _matrix(picture, left, y, "queries", queries, "query", **style)
+    scored = _matrix(picture, asked + NEAR, y, "scores", scores, "quiet", **style)
+    weighed = _matrix(picture, scored + 1, y, "weights", weights, "query", **style)
+    _matrix(picture, weighed + NEAR, y, "outputs", weights @ values, "value", **style)
+    above = {"side": side, "is_above": True}
+    _matrix(picture, asked + NEAR, y - NEAR, "keysᵀ", keys.T, "key", **above)
+    _matrix(picture, weighed + NEAR, y - NEAR, "values", values, "value", **above)
+    middle = y + side * len(queries) / 2
+    picture.arrow((scored, middle), (scored + 1, middle), "ink")
+    picture.text(scored + 0.5, middle - 0.17, r"÷ $\sqrt{d_k}$").set_parse_math(True)
+    picture.text(scored + 0.5, middle + 0.19, "softmax")
+    return picture.figure
+
+
+def _matrix(picture, x, y, name, matrix, color, *, side, chosen=None, is_above=False):
+    """Draw a matrix below the height ``y`` or above it; return where it ends."""
+    top = y - side * len(matrix) if is_above else y
+    place = picture.cells(x, top, matrix, color, side=side, chosen=chosen)
+    at = top - 0.36 if is_above else place.edge(0, 1)[1] + 0.17
+    picture.text(place.x, at, name, color)
+    shape = f"({', '.join(map(str, matrix.shape))})"
+    picture.text(place.x, at + 0.2, shape, "quiet", size=9)
+    return x + place.width
+
+
+def show_masks(masks, words, *, query):
+    """Draw who may attend to whom: ``masks`` maps names to booleans (query, key)."""
+    side, step = 0.17, 1.3
+    picture = Picture(step * len(masks) - 0.15)
+    right = WIDTH - side * len(words) - 0.25
+    for i, (name, mask) in enumerate(masks.items()):
+        y = step * i + 0.2
+        asks = picture.row(words, y, _only(words, query, "query"), right=right)
+        keys = picture.row(words, y + 0.72, "key", right=right)
+        for one in sorted(range(len(words)), key=query.__eq__):  # the strong one last
+            color, weight = ("query", 0.25) if one == query else ("line", 0.02)
+            seen = [key for key, may in zip(keys, mask[one], strict=True) if may]
+            picture.fan(asks[one], seen, color, weight)
+        picture.cells(right + 0.23, y - 0.07, mask, "query", side=side, chosen=query)
+        picture.names({y + 0.36: name})
+    return picture.figure
+
+
+def _only(words, chosen, color):
+    """Return a color for each word: a line's for all but the chosen one."""
+    return [color if i == chosen else "line" for i in range(len(words))]
+
+
+def show_encoder_decoder(source, target):
+    """Draw an encoder, the context vector c, a decoder: Sutskever et al. (2014)."""
+    picture, words = Picture(4.1), ["<bos>", *target, "<eos>"]
+    [context] = picture.row("c", 1.95, "value", name="context")
+    memory = _read(picture, source, 0.95)
+    for one, other in pairwise(memory):
+        picture.arrow(one, other, "key")
+    picture.arrow(memory[-1], context, "key", curved=True)
+    states = _write(picture, words, 2.95, "query")
+    picture.arrow(context, states[0], "value", curved=True)
+    return picture.figure
+
+
+def show_bahdanau_attention(weights, source, target, *, step):
+    """Draw a decoder that attends and writes word ``step``: Bahdanau et al. (2015)."""
+    picture, words = Picture(4.5), ["<bos>", *target]
+    memory = _read(picture, source, 1.0)
+    for one, other in pairwise(memory):
+        (right, y), (left, _) = one.edge(1, 0), other.edge(-1, 0)
+        picture.arrow((right, y - 0.07), (left, y - 0.07), "key")
+        picture.arrow((left, y + 0.07), (right, y + 0.07), "key")
+    colors = _only(words, step, "query")
+    colors[step + 1] = "value"
+    asks, writes = _write(picture, words, 3.35, colors)[step : step + 2]
+    context = picture.box(writes.x, 2.6, "c", "value")
+    picture.fan(asks, memory, "query", weights)
+    picture.fan(context, memory, "value", weights, curved=True)
+    picture.arrow(context, writes, "value")
+    beside = [h.x + (0.27 if h.x > writes.x else -0.27) for h in memory]
+    picture.numbers(beside, 1.38, weights)
+    picture.names({2.6: "context"})
+    return picture.figure
+
+
+def _read(picture, words, y):
+    """Draw a state of the encoder below each word, and return their places."""
+    states = picture.row("h" * len(words), y, "key", name="encoder")
+    for word, state in zip(words, states, strict=True):
+        picture.text(state.x, 0.25, word)
+        picture.arrow((state.x, 0.41), state, "quiet")
+    return states
+
+
+def _write(picture, words, y, colors):
+    """Draw states of a decoder, words below them that they write, and that are read."""
+    states = picture.row("s" * len(words), y, colors, name="decoder")
+    below = y + 0.72
+    for word, state in zip(words, states, strict=True):
+        picture.text(state.x, below + 0.16, word)
+    for one, other in pairwise(states):
+        picture.arrow(one, other, "query")
+        picture.arrow(other, (other.x, below), "quiet")
+        start, end = (one.x + 0.15, below), (other.x - 0.1, other.edge(0, 1)[1])
+        picture.arrow(start, end, "quiet")
+    return states
+
+
+def show_self_attention(weights, tokens, *, query):
+    """Draw a token whose query meets all keys, and what comes back of the values."""
+    picture, count = Picture(4.0), len(tokens)
+    for matrix, color, y in zip("QKV", LIGHT, (1.0, 1.95, 2.85), strict=False):
+        picture.lane(y, 0.5, color)
+        picture.names({y + 0.2: f"W_{matrix}"}, size=9)
+    blue, green = (_only(tokens, query, color) for color in ("query", "value"))
+    words = picture.row(tokens, 0.3, blue, name="tokens")
+    asks = picture.row("q" * count, 1.0, blue, name="queries")
+    keys = picture.row("k" * count, 1.95, "key", name="keys")
+    values = picture.row("v" * count, 2.85, "value", name="values")
+    outputs = picture.row(tokens, 3.7, green, name="outputs")
+    for word, value in zip(words, values, strict=True):
+        picture.fan(word, [value], "line", 0.1)
+    _attend(picture, weights, asks[query], keys, values, outputs[query])
+    return picture.figure
+
+
+def show_multi_head_attention(weights, tokens, *, query):
+    """Draw where heads attend, and how they are joined: ``weights`` (head, key)."""
+    step = 0.42  # inches of a part
+    left, joined = step * len(weights) + 0.17, 1.4 * len(weights) + 0.2
+    picture = Picture(joined + 0.52)
+    for head, shares in enumerate(weights):
+        x, y = step * (head + 0.5) + 0.02, 1.4 * head + 0.68
+        picture.lane(y, 1.3, "line", left=left)
+        colors = _only(tokens, query, "query")
+        words = picture.row(tokens, y + 0.42, colors, left=left)
+        tops = [word.edge(0, -1) for word in words]
+        asks, shares = tops.pop(query), [*shares[:query], *shares[query + 1 :]]
+        picture.fan(asks, tops, "query", shares, curved=True)
+        part = picture.box(x, joined, f"H{'₀₁₂₃₄₅'[head]}", "value", width=step)
+        picture.text(left + 0.4, y - 0.5, f"head {head}", "query")
+        picture.line((left, y), (x, y), "value")
+        picture.arrow((x, y), part, "value")
+    output = picture.box(words[-1].x - 0.4, joined, tokens[query], "value")
+    picture.arrow(part, output, "value")
+    between = (part.edge(1, 0)[0] + output.edge(-1, 0)[0]) / 2
+    picture.text(between, joined, "W_O", clear=True)
+    picture.text((left - 0.15) / 2, joined + 0.32, "joined", "value")
+    picture.text(output.x, joined + 0.32, "output", "value")
+    return picture.figure
+
+
+def show_rotary_encoding(positions, degrees):
+    """Draw a query and a key as hands that rotate: Su et al. (2021), figure 1.
+
+    ``positions`` lists pairs (query, key), a row each; ``degrees`` lists how far a pair
+    of dimensions rotates in one position, a column each.
+    """
+    picture = Picture(0.23 + 1.3 * len(positions))
+    wide = (WIDTH - LEFT) / len(degrees)
+    for column, turn in enumerate(degrees):
+        x = LEFT + wide * (column + 0.5)
+        picture.text(x, 0.15, f"{turn}° a position", "quiet", size=10)
+        for row, pair in enumerate(positions):
+            _hands(picture, Box(x, 0.85 + 1.3 * row, 0.8, 0.8), turn, pair)
+    for row, (query, key) in enumerate(positions):
+        y = 0.85 + 1.3 * row
+        picture.names({y - 0.11: f"query {query}", y + 0.11: f"key {key}"})
+    return picture.figure
+
+
+def _hands(picture, place, turn, positions):
+    """Draw a clock face with the hands of a query and of a key."""
+    ax = picture.inset(place, projection="polar")
+    ax.set(theta_direction=-1, theta_zero_location="N", rlim=(0, 1))
+    ax.set(xticks=[], yticks=[])
+    ax.spines["polar"].set(color=LIGHT["line"], lw=1)
+    query, key = (math.radians(turn * position) for position in positions)
+    apart, pale = (query - key) % math.tau, (LIGHT["value"], 2 * PALE)
+    ax.bar(key, 1, apart, align="edge", color=pale)
+    for letter, angle, color in (("q", query, "query"), ("k", key, "key")):
+        ax.plot([angle, angle], [0, 0.85], color=LIGHT[color], lw=3)
+        style = {"ha": "center", "va": "center", "size": 11}
+        ax.text(angle, 1.22, letter, color=LIGHT[color], **style)
+
+
+def show_transformer_block(weights, tokens, *, query):
+    """Draw an encoder block, pre-norm: Xiong et al. (2020), figure 1 (b)."""
+    picture = Picture(5.0)
+    columns = [box.x for box in picture.row(tokens, 0.3, "key")]
+    picture.row(tokens, 4.72, "key")
+    picture.lane(1.5, 0.62, "query")
+    ends = [(x + ASIDE, 1.19) for x in columns]
+    for i, x in enumerate(columns):
+        picture.arrow((x - ASIDE, 0.47), (x - ASIDE, 4.55), "key")
+        _branch(picture, x, 0.6)
+        _branch(picture, x, 2.6)
+        shares = weights if i == query else 0.06
+        picture.fan((x + ASIDE, 1.81), ends, "query", shares, curved=True)
+        for begin, end in ((1.09, 1.19), (1.81, 2.0), (3.7, 4.0)):
+            picture.line((x + ASIDE, begin), (x + ASIDE, end), "quiet")
+        picture.arrow((x + ASIDE, 3.05), (x + ASIDE, 3.25), "quiet")
+        picture.box(x + ASIDE, 3.5, "", "value", width=0.3, height=0.5)
+        for size, y in ((0.05, 3.36), (0.11, 3.5), (0.05, 3.64)):  # wide in the middle
+            picture.line((x + ASIDE - size, y), (x + ASIDE + size, y), "value")
+    picture.names({0.3: "tokens", 1.0: "norm", 1.5: "attention", 2.1: "added"})
+    picture.names({3.0: "norm", 3.5: "network", 4.1: "added", 4.72: "tokens"})
+    return picture.figure
+
+
+def _branch(picture, x, y):
+    """Copy a stream aside through a norm, and add what comes back from a layer."""
+    stream, layer = x - ASIDE, x + ASIDE
+    picture.arrow((stream, y), (layer, y + 0.3), "quiet", curved=True)
+    picture.box(layer, y + 0.4, "", "line", width=0.3, height=0.16)
+    picture.arrow((layer, y + 1.4), (stream + 0.07, y + 1.5), "quiet")
+    picture.dot(stream, y + 1.5, "key", sign="+")
+
+
+def show_transformer(source, target, following, *, names):
+    """Draw an encoder, and a decoder that writes ``following``; ``names`` for both."""
+    picture, cut = Picture(3.4), 2.05
+    left, right = {"left": 0, "right": cut - 0.1}, {"left": cut + 0.1}
+    picture.lane(1.92, 0.54, "key", **left)
+    memory = picture.row("h" * len(source), 1.92, "key", **left)
+    words = picture.row(source, 2.85, "key", **left)
+    picture.lane(1.05, 0.54, "query", **right)
+    states = picture.row("s" * len(target), 1.05, "query", **right)
+    written = picture.row(target, 2.85, "query", **right)
+    for state in memory:
+        picture.fan(state, words, "key", 0.04)
+    for i, state in enumerate(states):
+        picture.fan(state, written[: i + 1], "query", 0.04)
+    picture.fan(states[-1], memory, "value", 0.1)
+    says = picture.box(states[-1].x, 0.22, following, "value")
+    picture.arrow(states[-1], says, "value")
+    picture.line((cut, 0.05), (cut, 3.35), "quiet")
+    picture.names({0.2: names[0], 1.51: "encoder", 3.22: "English"}, x=0.1)
+    picture.names({0.2: names[1], 0.64: "decoder", 3.22: "French"}, x=cut + 0.2)
+    return picture.figure
+
+
+def show_autoregression(text, words, probabilities):
+    """Draw how a decoder goes on with a ``text``: by the first of several ``words``."""
+    picture, step = Picture(3.5), (WIDTH - LEFT) / (len(text) + 1)
+    colors = ["query"] * len(text) + ["value"]
+    *tokens, _ = picture.row([*text, words[0]], 0.3, colors)
+    picture.lane(1.35, 0.7, "key")
+    states = picture.row("h" * len(text), 1.35, "key", right=WIDTH - step)
+    for i, state in enumerate(states):
+        picture.fan(state, tokens[: i + 1], "query", 0.08, curved=True)
+    colors = _only(words, 0, "value")[::-1]  # the drawn one last, below its place
+    choices = picture.row(words[::-1], 2.45, colors)
+    picture.fan(states[-1], choices, "value", probabilities[::-1], curved=True)
+    picture.numbers([box.x for box in choices], 2.8, probabilities[::-1], name="")
+    picture.arrow((WIDTH - 0.12, 2.28), (WIDTH - 0.12, 0.47), "value")
+    picture.names({0.3: "tokens", 1.35: "blocks", 2.45: "next?"})
+    picture.text(MIDDLE, 3.2, "draw one, append it, and read again", "quiet")
+    return picture.figure
+
+
+def show_counterfactuals(words, changes, answer, *, at):
+    """Draw how an answer is explained: change a word of a text, and ask again.
+
+    A model gives ``answer`` for number ``at`` of the ``words``; ``changes`` maps what
+    is done to (the index of a word, what stands there instead, the answer then).
+    """
+    picture = Picture(1.42 * (1 + len(changes)))
+    asked = {"as it is": (at, words[at], answer), **changes}
+    sides = {"left": 0.1, "right": WIDTH - 0.1}
+    for i, (name, (index, instead, then)) in enumerate(asked.items()):
+        y, text = 1.42 * i + 0.5, [*words[:index], instead, *words[index + 1 :]]
+        colors = _only(words, index, "key")
+        colors[at] = "query"
+        asks = picture.row(text, y, colors, **sides)[at]
+        said = picture.box(asks.x, y + 0.6, then, "value")
+        picture.arrow(asks, said, "value")
+        picture.names({y - 0.36: name}, x=0.1)
+    return picture.figure
+
+
+def show_vision_transformer(image, *, answer):
+    """Draw how a ViT reads an image (3, side, side): Dosovitskiy et al. (2021)."""
+    picture, size = Picture(5.3), image.shape[-1] // 3
+    colors = ["value", *["key"] * 9]
+    first, *positions = picture.row("0123456789", 3.3, colors)
+    states = picture.row("h" * 10, 4.25, colors)
+    for i, below in enumerate(positions):
+        row, column = divmod(i, 3)
+        patch = image[:, size * row :, size * column :][:, :size, :size]
+        x, y = MIDDLE + 0.5 * column - 0.5, 0.35 + 0.5 * row
+        picture.image(Box(x, y, 0.44, 0.44), patch)
+        picture.image(Box(below.x, 2.05, 0.29, 0.29), patch)
+        darkness = 1 - F.adaptive_avg_pool2d(patch, 2).mean(dim=0).reshape(4, 1)
+        token = picture.cells(below.x - 0.055, 2.58, darkness, "key", side=0.11)
+        picture.arrow((below.x, 2.19), token, "quiet")
+    picture.arrow((MIDDLE, 1.62), (MIDDLE, 1.84), "quiet")
+    picture.box(first.x, 2.8, "?", "value", width=first.width, height=0.44)
+    picture.lane(4.02, 0.95, "query")
+    for i, state in enumerate(states):
+        picture.fan(state, [first, *positions], "query", 0.03 if i else 0.12)
+    head = picture.box(first.x + 0.1, 4.97, "head", "value")
+    picture.arrow(states[0], (first.x, head.edge(0, -1)[1]), "value")
+    said = picture.box(head.x + 1.4, 4.97, answer, "value")
+    picture.arrow(head, said, "value")
+    picture.names({0.85: "image", 2.05: "patches", 2.8: "tokens", 3.3: "positions"})
+    picture.names({4.02: "encoder"})
+    return picture.figure
