@@ -19,8 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from tutorial_lib.data.counts import check_counts
-from tutorial_lib.data.text import BOS, EOS, pad
+from tutorial_lib.data.text import BOS, EOS, check_counts, pad
 from tutorial_lib.progress_bar import progress_bar
 from tutorial_lib.recording import is_recorded
 

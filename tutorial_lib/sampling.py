@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 import torch
 
-from tutorial_lib.data.counts import check_counts
-from tutorial_lib.data.text import BOS, EOS
+from tutorial_lib.data.text import BOS, EOS, check_counts
 from tutorial_lib.decoding import generate
 
 

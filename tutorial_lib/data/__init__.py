@@ -3,18 +3,14 @@
 This package knows no model.
 """
 
-from tutorial_lib.data.corpora import Translation, load_translation
-from tutorial_lib.data.downloads import DataError
-from tutorial_lib.data.images import ImageBatches, ImageData, Images, load_images
-from tutorial_lib.data.scenes import make_scenes
-from tutorial_lib.data.sheets import (
-    COLORS,
-    Sheets,
-    color_sheets,
-    count_sheets,
-    decoy_sheets,
+from tutorial_lib.data.datasets import (
+    ImageBatches,
+    Images,
+    load_images,
+    load_translation,
 )
-from tutorial_lib.data.subwords import Subwords
+from tutorial_lib.data.downloads import DataError
+from tutorial_lib.data.questions import color_sheets, count_sheets, decoy_sheets
 from tutorial_lib.data.text import (
     BOS,
     EOS,
@@ -31,7 +27,6 @@ from tutorial_lib.data.text import (
 
 __all__ = [
     "BOS",
-    "COLORS",
     "EOS",
     "PAD",
     "UNK",
@@ -39,12 +34,8 @@ __all__ = [
     "Batches",
     "DataError",
     "ImageBatches",
-    "ImageData",
     "Images",
     "SentencePair",
-    "Sheets",
-    "Subwords",
-    "Translation",
     "Vocabulary",
     "color_sheets",
     "count_sheets",
@@ -52,7 +43,6 @@ __all__ = [
     "detokenize",
     "load_images",
     "load_translation",
-    "make_scenes",
     "pad",
     "tokenize",
 ]
