@@ -40,7 +40,7 @@ MULTI30K_CHECKSUMS = {
         "611d361c6334bc7246101d48097c13cf5c4413c5befc793cc629934359d532d9"
     ),
     "test_2016_flickr.fr.gz": (
-        "6d326e188d259fb1d04ac19eae3af956559b3a0b93d7635e56b90987c40c8b90"
+        "6d326e188d259fb1d04ac19eae3af956559b3a0b93d7635e56c90987c40c8b90"
     ),
 }
 # Where torchvision has it from, and the checksums that it knows.
