@@ -4,8 +4,15 @@ import pytest
 import torch
 from sklearn.datasets import load_digits
 
-from tutorial_lib.data import color_sheets, count_sheets, decoy_sheets
-from tutorial_lib.data.questions import COLORS, NOISE, move_quadrants, question_scenes
+from tutorial_lib.data.questions import (
+    COLORS,
+    NOISE,
+    color_sheets,
+    count_sheets,
+    decoy_sheets,
+    move_quadrants,
+    question_scenes,
+)
 
 LABELS = torch.arange(10).repeat(3)
 # Of each class three images of 4 × 4, whose brightness says which class it is.

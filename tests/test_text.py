@@ -15,7 +15,6 @@ from tutorial_lib.data import (
     BOS,
     EOS,
     PAD,
-    UNK,
     Batches,
     SentencePair,
     Vocabulary,
@@ -23,7 +22,7 @@ from tutorial_lib.data import (
     pad,
     tokenize,
 )
-from tutorial_lib.data.text import encode_prompt
+from tutorial_lib.data.text import UNK, encode_prompt
 
 MULTI30K = Path(__file__).parents[2] / "shared" / "data" / "multi30k"
 

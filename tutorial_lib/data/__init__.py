@@ -10,12 +10,10 @@ from tutorial_lib.data.datasets import (
     load_translation,
 )
 from tutorial_lib.data.downloads import DataError
-from tutorial_lib.data.questions import color_sheets, count_sheets, decoy_sheets
 from tutorial_lib.data.text import (
     BOS,
     EOS,
     PAD,
-    UNK,
     Batch,
     Batches,
     SentencePair,
@@ -29,7 +27,6 @@ __all__ = [
     "BOS",
     "EOS",
     "PAD",
-    "UNK",
     "Batch",
     "Batches",
     "DataError",
@@ -37,9 +34,6 @@ __all__ = [
     "Images",
     "SentencePair",
     "Vocabulary",
-    "color_sheets",
-    "count_sheets",
-    "decoy_sheets",
     "detokenize",
     "load_images",
     "load_translation",

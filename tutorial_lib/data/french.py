@@ -119,7 +119,7 @@ def nonsense(count, *, seed):
     "n'" before it would tell its number.
     """
     rng, found = random.Random(f"nonsense {seed}"), []
-    forms, alike, other_number = _forms(), _alike(), _other_number()
+    forms, alike = _forms()
     while len(found) < count:
         words = translate(make_story(rng, 1)).target
         nouns = [i for i, word in enumerate(words) if "noun" in forms.get(word, ())]
@@ -129,17 +129,25 @@ def nonsense(count, *, seed):
         right = [rng.choice(alike.get(forms.get(word), [word])) for word in words]
         if not probability(right):
             wrong = list(right)
-            wrong[verbs[0]] = other_number[right[verbs[0]]]
+            wrong[verbs[0]] = _OTHER_NUMBER[right[verbs[0]]]
             subject = max(i for i in nouns if i < verbs[0])
             found.append(Nonsense(tuple(right), tuple(wrong), verbs[0] - subject))
     return found
 
 
+_REGULAR = [verb for name, verb in VERBS.items() if name != "are"]
+_OTHER_NUMBER = {  # the third person of each verb, and that of the other number
+    verb.french[3, plural]: verb.french[3, not plural]
+    for verb in _REGULAR
+    for plural in (False, True)
+}
+
+
 @cache
 def _forms():
-    """Return for each word that has a meaning what others in its place must share.
+    """Return the form of each word that has a meaning, and the words of each form.
 
-    That is what it may be, and whether words before it are elided.
+    A form is what a word may be, and whether words before it are elided.
     """
     forms = defaultdict(set)
     for noun in NOUNS.values():
@@ -152,26 +160,8 @@ def _forms():
         for plural in (False, True):
             forms[verb.french[3, plural]] |= {"verb", ("verb", plural)}
     del forms[""]  # the plurals that are left out
-    return {
-        word: frozenset({*form, starts_with_vowel(word)})
-        for word, form in forms.items()
-    }
-
-
-_REGULAR = [verb for name, verb in VERBS.items() if name != "are"]
-
-
-@cache
-def _alike():
-    """Return the words of each form."""
     alike = defaultdict(list)
-    for word, form in _forms().items():
-        alike[form].append(word)
-    return alike
-
-
-@cache
-def _other_number():
-    """Map the third person of each verb to that of the other number."""
-    pairs = [(verb.french[3, False], verb.french[3, True]) for verb in _REGULAR]
-    return dict(pairs) | {many: one for one, many in pairs}
+    for word, form in forms.items():
+        forms[word] = frozenset({*form, starts_with_vowel(word)})
+        alike[forms[word]].append(word)
+    return forms, alike

@@ -135,23 +135,18 @@ def noun_phrase(noun, determiner, adjectives=(), *, plural=False):
     if determiner == "a" and source[1][0] in "aeiou":
         source[0] = "an"
     column = 2 if plural else "mf".index(entry.gender)
+    vowel = starts_with_vowel(entry.french[0])
     target = [(entry.french[plural], len(source) - 1)]
     for position, name in enumerate(adjectives, start=1):
-        form = agreeing(name, entry, plural=plural)
-        index = 0 if ADJECTIVES[name].before else len(target)
-        target.insert(index, (form, position))
+        adjective = ADJECTIVES[name]
+        form = adjective.french[entry.gender, plural]
+        if adjective.before and (entry.gender, plural) == ("m", False) and vowel:
+            form = adjective.before_vowel
+        target.insert(0 if adjective.before else len(target), (form, position))
     target.insert(0, (DETERMINERS[determiner].french[column], 0))
     tags = ("DET", *["ADJ"] * len(adjectives), "NOUN")
     referent = Referent(noun, entry.kind, entry.gender, plural)
     return Phrase(referent, tuple(source), tags, tuple(target))
-
-
-def agreeing(adjective, noun, *, plural):
-    """Give an attribute the form that agrees with ``noun``: ``bel`` before "oiseau"."""
-    entry, vowel = ADJECTIVES[adjective], starts_with_vowel(noun.french[0])
-    if entry.before and vowel and not plural and noun.gender == "m":
-        return entry.before_vowel
-    return entry.french[noun.gender, plural]
 
 
 class Clause(NamedTuple):

@@ -167,15 +167,12 @@ def _noun_weights(allowed, taken):
 
 
 def _possible(known, allowed, beside):
-    """Keep those of ``known`` whom a pronoun of a participant may mean."""
+    """Keep those of ``known`` whom a pronoun may mean, and not the subject itself."""
     known = [who for who in known if who.kind in allowed or who.noun in allowed]
-    return [who for who in known if not (beside and _confusing(who, beside))]
-
-
-def _confusing(who, subject):
-    """Tell whether a pronoun for ``who`` might be taken for the subject itself."""
-    same = subject.tags == ("PRON",) and subject.source == pronoun(who).source
-    return same or who.person == subject.referent.person == 1
+    if beside is None:
+        return known
+    known = [who for who in known if pronoun(who).source != beside.source]
+    return [who for who in known if not who.person == beside.referent.person == 1]
 
 
 def _nameable(rng, story):
@@ -186,12 +183,10 @@ def _nameable(rng, story):
         return _SPEAKERS
     mentioned = [who for clause in story for who in clause.referents]
     known = [who for who in story[-1].referents if _clear(who, mentioned)]
-    return [who for who in known if _english_tells(who) or rng.random() < 0.25]
-
-
-def _english_tells(who):
-    """Tell "he" and "she" from "it" and "they", which hide their French gender."""
-    return who.kind == "person" and not (who.plural and who.person == 3)
+    told = ("i", "we", "he", "she")  # "it" and "they" hide their French gender
+    return [
+        who for who in known if pronoun(who).source[0] in told or rng.random() < 0.25
+    ]
 
 
 def _clear(who, mentioned):
