@@ -3,8 +3,6 @@
 import gzip
 import hashlib
 import struct
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -362,15 +360,3 @@ def test_a_truncated_file_is_named(folder, name, file):
     path = folder / file
     path.write_bytes(path.read_bytes()[:-9])
     damaged(name, path)
-
-
-def test_importing_data_metrics_and_plotting_loads_nothing_heavy():
-    code = (
-        "import sys, tutorial_lib.data, tutorial_lib.metrics, tutorial_lib.plotting\n"
-        "heavy = 'matplotlib pandas PIL pooch requests sacrebleu sklearn torchvision'\n"
-        "print(sorted({*heavy.split()} & set(sys.modules)))"
-    )
-    ran = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
-    assert ran.stdout.strip() == "[]"
