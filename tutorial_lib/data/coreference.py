@@ -31,7 +31,7 @@ def coreferences(count, *, seed):
     """Draw ``count`` sentences with *it* and their counterfactuals, no source twice.
 
     The antecedent is the only noun that could be meant, and the French word for *it*
-    shows its gender. The same ``seed`` gives the same everywhere.
+    shows its gender.
     """
     rng, found = random.Random(f"references {seed}"), {}
     while len(found) < count:
@@ -70,16 +70,11 @@ def _counterfactuals(story):
     """Return the stories that speak of another thing of the other gender, if any."""
     [thing] = [who for who in story[0].referents if is_thing(who)]
     taken = {who.noun for clause in story for who in clause.referents}
-    others = [
-        name
-        for name, noun in NOUNS.items()
-        if noun.kind == thing.kind and noun.gender != thing.gender
-    ]
-    changed = (
+    changed = [
         [_replace(clause, thing, name) for clause in story]
-        for name in others
-        if name not in taken
-    )
+        for name, noun in NOUNS.items()
+        if noun.kind == thing.kind and noun.gender != thing.gender and name not in taken
+    ]
     return [clauses for clauses in changed if None not in clauses]
 
 

@@ -113,10 +113,7 @@ def fetch(address, checksum, *, folder=None):
 
 
 def _read(name, folder, parse):
-    """Return what ``parse`` makes of the bytes of a file of FILES, unpacked.
-
-    Without a ``folder`` the file is fetched. Raises DataError if anything goes wrong.
-    """
+    """Return what ``parse`` makes of a file of FILES, unpacked, or raise DataError."""
     address, checksum = FILES[name]
     if folder is None:
         path = fetch(address, checksum, folder=(cache_folder() / name).parent)

@@ -28,10 +28,7 @@ from tutorial_lib.data.stories import clause_probability, make_story
 
 
 def french_sentences(count, *, seed):
-    """Draw ``count`` sentences of one clause, as tuples of words; some come again.
-
-    The same ``seed`` gives the same sentences everywhere.
-    """
+    """Draw ``count`` sentences of one clause, as tuples of words; some come again."""
     rng = random.Random(f"french {seed}")
     return [translate(make_story(rng, 1)).target for _ in range(count)]
 

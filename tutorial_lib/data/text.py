@@ -146,11 +146,10 @@ def pad_sequences(sequences):
 
 
 def encode_prompt(text, vocabulary):
-    """Encode a prompt, words between blanks, for a model to continue.
+    """Encode a prompt, words between blanks, as token ids (1, token) behind ``BOS``.
 
-    Returns token ids (1, token), the first of them ``BOS``: an empty prompt is a text's
-    beginning. Raises ValueError for a word that the vocabulary lacks, since a model
-    that reads ``<unk>`` continues something else.
+    Raises ValueError for a word that the vocabulary lacks, since a model that reads
+    ``<unk>`` continues something else.
     """
     words = text.split()
     unknown = sorted({word for word in words if word not in vocabulary})
@@ -219,10 +218,7 @@ class Batches:
             yield Batch(*pad_sequences(sources), *pad_sequences(targets))
 
     def ordered(self):
-        """Return the encoded pairs by length, those of one length at random.
-
-        Without ``shuffle`` they keep their order.
-        """
+        """Return the encoded pairs, if shuffled by length, one length at random."""
         if not self.shuffle:
             return self._rows
         rows = list(self._rows)
