@@ -18,7 +18,6 @@ from tutorial_lib.position import (
     RelativePositionBias,
     RotaryEncoding,
     SinusoidalEncoding,
-    laplacian_eigenvectors,
     relative_positions,
     sinusoidal_grid,
     sinusoids,
@@ -290,23 +289,3 @@ def test_a_cell_of_the_grid_is_its_row_and_then_its_column():
         torch.testing.assert_close(table[i, j], torch.cat((line[i], line[j])))
     with pytest.raises(ValueError, match=r"4 must divide d_model.*got 6, use 8"):
         sinusoidal_grid(2, 2, 6)
-
-
-class TestLaplacian:
-    def test_a_path_of_three_nodes_worked_by_hand(self):
-        path = torch.tensor([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
-        values, vectors = laplacian_eigenvectors(path, 3)
-        torch.testing.assert_close(values, torch.tensor([0.0, 1, 3]), atol=1e-6, rtol=0)
-        by_hand = torch.tensor([[1.0, 1, 1], [1, 0, -1], [1, -2, 1]]).T
-        by_hand /= by_hand.norm(dim=0)
-        overlap = (vectors.T @ by_hand).abs()  # signs are arbitrary
-        torch.testing.assert_close(overlap, torch.eye(3), atol=1e-5, rtol=0)
-        fewer = laplacian_eigenvectors(path, 2)  # the smoothest
-        assert fewer[0].equal(values[:2]) and fewer[1].equal(vectors[:, :2])
-
-    @pytest.mark.parametrize(
-        "adjacency", [torch.ones(2, 3), torch.ones(3), torch.ones(3, 3).tril()]
-    )
-    def test_a_directed_or_lopsided_graph_is_refused(self, adjacency):
-        with pytest.raises(ValueError, match="square and symmetric"):
-            laplacian_eigenvectors(adjacency, 1)
