@@ -185,7 +185,7 @@ def show_architecture(code, *, title=None):
 
     ``code`` maps each part to the class or function that computes it: "model",
     "encoder", "decoder", "encoder block", "decoder block", "embedding", "position",
-    "attention", "padding mask", "causal mask", "feed-forward", "residual" and "softmax".
+    "attention", "padding mask", "causal mask", "feed-forward", "residual", "softmax".
     The norm stands after each layer, as in Vaswani et al. (2017), figure 1. Raises
     ValueError for parts that are missing or unknown, and for code without a source in
     Python.
