@@ -72,7 +72,7 @@ class Text:
     """Shakespeare as numbers, in the parts train, valid and test."""
 
     def __init__(self, folder):
-        text = read_shakespeare(folder=folder and folder / "shakespeare")
+        text = read_shakespeare(folder=folder)
         self.characters = sorted({*text})
         number = {character: i for i, character in enumerate(self.characters)}
         tokens = torch.tensor([number[character] for character in text])

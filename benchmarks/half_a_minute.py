@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from records import Clock, append, provenance, read_done
 
 from tutorial_lib.data.french import french_sentences
-from tutorial_lib.data.text import PAD, Vocabulary, pad_rows
+from tutorial_lib.data.text import PAD, Vocabulary, pad_sequences
 from tutorial_lib.gpt import GPT
 from tutorial_lib.training import fit, warmup_cosine
 
@@ -71,7 +71,9 @@ def main():
         return [vocabulary.encode(["<bos>", *words, "<eos>"]) for words in texts]
 
     ordered = sorted(rows(sentences), key=len)
-    batches = [pad_rows(ordered[i : i + 64])[0] for i in range(0, len(ordered), 64)]
+    batches = [
+        pad_sequences(ordered[i : i + 64])[0] for i in range(0, len(ordered), 64)
+    ]
     for name, settings in RUNS.items():
         if (name,) in read_done(options.out, ("run",)):
             continue
@@ -81,7 +83,7 @@ def main():
         shuffled = [batches[i] for i in torch.randperm(len(batches))]
         steps = train_for(options.seconds, model, shuffled, **settings)
         with torch.no_grad():
-            mean = losses(model, pad_rows(rows(held_out))[0]).mean()
+            mean = losses(model, pad_sequences(rows(held_out))[0]).mean()
         found = {"perplexity": f"{mean.exp().item():.3f}", "steps": steps}
         append(options.out, {"run": name, **settings, **found, **provenance()})
 

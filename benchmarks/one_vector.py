@@ -44,7 +44,7 @@ def train(name, data, pairs, steps, rate, seed):
     torch.manual_seed(seed)
     model = build(name, data)
     vocabularies = data.source_vocabulary, data.target_vocabulary
-    batches = Batches(data.train[:pairs], *vocabularies, size=SIZE, seed=seed)
+    batches = Batches(data.train[:pairs], *vocabularies, batch_size=SIZE, seed=seed)
     optimizer = torch.optim.AdamW(model.parameters(), lr=rate)
     plan = {"schedule": warmup_cosine(50, steps), "steps": steps, "seed": seed}
     history = fit(

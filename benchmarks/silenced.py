@@ -64,7 +64,7 @@ def build_recurrent(data):
 def train(data, seed, *, epochs=8, recurrent=False, **options):
     torch.manual_seed(seed)
     model = build_recurrent(data) if recurrent else build(data, **options)
-    batches = data.batches(size=64, seed=seed)
+    batches = data.batches(batch_size=64, seed=seed)
     weights = [weight for weight in model.parameters() if weight.requires_grad]
     optimizer = torch.optim.AdamW(weights, lr=0.006, weight_decay=0.01)
     schedule = warmup_cosine(100, epochs * len(batches))

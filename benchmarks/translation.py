@@ -33,11 +33,11 @@ from pathlib import Path
 
 import torch
 from records import Clock, append, provenance, read_done
+from subwords import Subwords
 from torch import nn
 
 from tutorial_lib import transformer
-from tutorial_lib.data import Vocabulary, detokenize, load_translation
-from tutorial_lib.data.subwords import Subwords
+from tutorial_lib.data import Batches, Vocabulary, detokenize, load_translation
 from tutorial_lib.decoding import translate
 from tutorial_lib.metrics import bleu, exact_match
 from tutorial_lib.progress_bar import progress_bar
@@ -107,14 +107,13 @@ def list_comparison(found, seeds):
 
 def load(name, units, folder):
     """Return the data with its vocabularies, and captions that stay unused."""
-    folder = folder and folder / name
     if name == "tatoeba":
         data, fresh = split_tatoeba(folder), []
     else:
         data, fresh = split_multi30k(folder)
     languages = [[getattr(pair, side) for pair in data.train] for side in SIDES]
     if units == "pieces":
-        known = [Subwords(language, size=PIECES[name]) for language in languages]
+        known = [Subwords(language, vocab_size=PIECES[name]) for language in languages]
     else:
         known = [Vocabulary(some, min_count=MIN_COUNTS[name]) for some in languages]
     vocabularies = dict(
@@ -173,9 +172,25 @@ def make_transformer(english, french, dropout):
     )
 
 
+class TokenBatches(Batches):
+    """Batches of at most ``max_tokens`` target tokens, padding counted."""
+
+    def __init__(self, data, *, max_tokens, seed):
+        vocabularies = data.source_vocabulary, data.target_vocabulary
+        super().__init__(data.train, *vocabularies, batch_size=1, seed=seed)
+        start = longest = 0
+        self.slices = []
+        for i, (_, target) in enumerate(self.ordered()):
+            longest = max(longest, len(target))
+            if (i + 1 - start) * longest > max_tokens:
+                self.slices.append(slice(start, i))
+                start, longest = i, len(target)
+        self.slices.append(slice(start, i + 1))
+
+
 def train(model, data, run):
     """Train until the CPU time is spent, the learning rate following the clock."""
-    batches = data.batches(tokens=BATCH, seed=run.seed)
+    batches = TokenBatches(data, max_tokens=BATCH, seed=run.seed)
     rate = run.learning_rate
     optimizer = torch.optim.AdamW(
         model.parameters(), rate, betas=(0.9, 0.98), weight_decay=0.01, fused=True

@@ -32,7 +32,7 @@ from records import Clock, append, provenance, read_done
 from torch import nn
 from torchvision.models.vision_transformer import VisionTransformer as Torchvisions
 
-from tutorial_lib.data import load_images
+from tutorial_lib.data import ImageBatches, load_images
 from tutorial_lib.progress_bar import progress_bar
 from tutorial_lib.training import fit, warmup_cosine
 from tutorial_lib.vit import VisionTransformer, from_torchvision
@@ -172,7 +172,7 @@ def vary(images):
 
 def train_for(seconds, model, data, rate, seed):
     """Train until the CPU time is spent, the learning rate following the clock."""
-    batches = data.batches(size=BATCH, seed=seed)
+    batches = ImageBatches(data.train, batch_size=BATCH, seed=seed)
     optimizer = torch.optim.AdamW(
         model.parameters(), rate, weight_decay=0.05, fused=True
     )
@@ -236,7 +236,7 @@ def measure(name, rate, seed, seconds, folder):
     images = data.test.images
     once = [seconds_of(lambda: predict(model, images), 1) for _ in range(5)]
     return {
-        "data": data.name,
+        "data": "fashion_mnist",
         "model": name,
         "learning_rate": rate,
         "seed": seed,

@@ -22,8 +22,7 @@ from typing import NamedTuple
 import torch
 import torch.nn.functional as F
 
-from tutorial_lib.data.counts import check_counts
-from tutorial_lib.data.text import BOS, EOS, pad
+from tutorial_lib.data.text import BOS, EOS, check_counts, pad
 from tutorial_lib.progress_bar import progress_bar
 
 

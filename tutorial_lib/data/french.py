@@ -1,20 +1,18 @@
 """The French side of the small grammar: sentences, and how probable each of them is.
 
-Sentences of one clause, drawn one independently of the other. For each, all clauses are
-found that are translated into it, and their probabilities added up, so that what a
-model believes can be held against the truth.
+Sentences of one clause, drawn independently. For each, all clauses are found that are
+translated into it, and their probabilities added up, so that what a model believes can
+be held against the truth. At the end, sentences that are grammatical and make no sense.
 
-At the end, sentences that are grammatical and make no sense.
-
-This module knows no model, and no words as numbers.
+This module knows no model, and no token ids.
 """
 
 import random
+from collections import defaultdict
 from functools import cache
 from itertools import product
 from typing import NamedTuple
 
-from tutorial_lib.data.counts import check_counts
 from tutorial_lib.data.grammar import (
     Clause,
     Referent,
@@ -26,15 +24,11 @@ from tutorial_lib.data.grammar import (
     translate,
 )
 from tutorial_lib.data.lexicon import ADJECTIVES, NEGATIONS, NOUNS, PRONOUNS, VERBS
-from tutorial_lib.data.stories import chance, make_story
+from tutorial_lib.data.stories import clause_probability, make_story
 
 
 def french_sentences(count, *, seed):
-    """Draw ``count`` sentences of one clause, as tuples of words; some come again.
-
-    The same ``seed`` gives the same sentences everywhere.
-    """
-    check_counts(count=count)
+    """Draw ``count`` sentences of one clause, as tuples of words; some come again."""
     rng = random.Random(f"french {seed}")
     return [translate(make_story(rng, 1)).target for _ in range(count)]
 
@@ -47,31 +41,27 @@ def probability(words):
     words = tuple(words)
     clauses = {*_candidates(words)}
     said = (clause for clause in clauses if translate([clause]).target == words)
-    return sum(map(chance, said))
+    return sum(map(clause_probability, said))
 
 
 def _candidates(words):
     """Yield clauses that show their subject first and, somewhere, all their parts."""
-    spoken = {*words}
+    shown, subjects = {*words}, _phrases(as_object=False)
+    negations = [name for name, (_, french) in NEGATIONS.items() if french in shown]
     for cut in range(1, len(words)):
-        for subject in _subjects().get(words[:cut], ()):
-            rest = words[cut:]
-            for verb, negation in product(_verbs(subject, spoken), _negations(spoken)):
-                for complement in _complements(verb, subject, rest):
+        for subject in subjects.get(words[:cut], ()):
+            verbs = _verbs(subject.referent, shown)
+            for verb, negation in product(verbs, negations or [None]):
+                for complement in _complements(verb, subject, words[cut:]):
                     yield Clause(None, subject, negation, verb, complement)
 
 
-def _verbs(subject, spoken):
-    who = subject.referent
-    forms = (
-        (name, verb.french[who.person, who.plural]) for name, verb in VERBS.items()
-    )
-    return [name for name, form in forms if form in spoken]
-
-
-def _negations(spoken):
-    found = [name for name, (_, french) in NEGATIONS.items() if french in spoken]
-    return found or [None]
+def _verbs(who, shown):
+    return [
+        name
+        for name, verb in VERBS.items()
+        if verb.french[who.person, who.plural] in shown
+    ]
 
 
 def _complements(verb, subject, rest):
@@ -81,72 +71,40 @@ def _complements(verb, subject, rest):
         return [phrase for phrase in said if phrase.target[0][0] == rest[-1]]
     if not VERBS[verb].objects:
         return [None]
-    objects, pronouns = _objects()
-    found = [phrase for word in {*rest} for phrase in pronouns.get(word, ())]
-    for cut in range(len(rest)):
-        found += objects.get(rest[cut:], ())
-    return found
+    parts = {(word,) for word in rest} | {rest[cut:] for cut in range(len(rest))}
+    objects = _phrases(as_object=True)
+    return [phrase for part in parts for phrase in objects.get(part, ())]
 
 
 @cache
-def _subjects():
-    """Return the phrases that may be subjects, by the words that they show."""
-    found = _nouns()
-    for phrase in map(pronoun, _people()):
-        [(word, _)] = phrase.target
-        for shown in {word, elide([word, "aime"])[0]}:
-            found.setdefault((shown,), []).append(phrase)
-    return found
+def _phrases(*, as_object):
+    """Return noun phrases, and pronouns of a first clause, by the words they show.
 
-
-@cache
-def _objects():
-    """Return the noun phrases that may be objects, and the pronouns, by their words."""
-    found, pronouns = _nouns(negated=True), {}
-    for who in _people():
-        phrase = pronoun(who, as_object=True)
-        [(word, _)] = phrase.target
-        for shown in {word, elide([word, "aime"])[0]}:
-            pronouns.setdefault(shown, []).append(phrase)
-    return found, pronouns
-
-
-def _nouns(*, negated=False):
-    """Return all noun phrases by their French words; "un" may be "de", ``negated``."""
-    found = {}
+    The "un" of an object may be "de", after a negation.
+    """
+    found = defaultdict(list)
     for name in NOUNS:
-        for phrase in noun_phrases(name, indefinite=True)[0]:
+        for phrase in noun_phrases(name, indefinite=True):
             words = [word for word, _ in phrase.target]
-            found.setdefault(tuple(elide(words)), []).append(phrase)
-            if negated and words[0] in ("un", "une"):
-                bare = tuple(elide(["de", *words[1:]]))
-                found.setdefault(bare, []).append(phrase)
+            found[tuple(elide(words))].append(phrase)
+            if as_object and words[0] in ("un", "une"):
+                found[tuple(elide(["de", *words[1:]]))].append(phrase)
+    for person, plural, gender, human in PRONOUNS:
+        if human:
+            who = Referent(None, "person", gender, plural, person)
+            phrase = pronoun(who, as_object=as_object)
+            [(word, _)] = phrase.target
+            for shown in {word, elide([word, "aime"])[0]}:
+                found[shown,].append(phrase)
     return found
-
-
-def _people():
-    """List whom the pronouns of a first clause may mean."""
-    forms = [key[:3] for key in PRONOUNS if key[3]]
-    return [
-        Referent(None, "person", gender, plural, person=person)
-        for person, plural, gender in forms
-    ]
-
-
-# --- Sentences that make no sense -------------------------------------------------
-
-
-_REGULAR = [verb for name, verb in VERBS.items() if name != "are"]
 
 
 class Nonsense(NamedTuple):
     """A grammatical sentence that nobody says, and one with the verb's other number."""
 
-    right: tuple
-    wrong: tuple
-    distance: (
-        int  # words from the subject's noun to the verb, 1 if there is none between
-    )
+    right: tuple[str, ...]
+    wrong: tuple[str, ...]
+    distance: int  # from the subject's noun to its verb, 1 if no word is between
 
 
 def nonsense(count, *, seed):
@@ -155,62 +113,52 @@ def nonsense(count, *, seed):
     In a sentence of the grammar every noun, adjective and verb is replaced by any other
     of its form: "les pommes fatiguées n' appellent jamais l' arbre". What agrees with
     the subject, and how words are elided, stays right. The verb is never "est", as
-    "n'" before it would tell its number. The same ``seed`` gives the same everywhere.
+    "n'" before it would tell its number.
     """
-    check_counts(count=count)
     rng, found = random.Random(f"nonsense {seed}"), []
+    forms, alike = _forms()
     while len(found) < count:
-        words = list(translate(make_story(rng, 1)).target)
-        nouns = [i for i, word in enumerate(words) if "noun" in _form(word)]
-        verbs = [i for i, word in enumerate(words) if "verb" in _form(word)]
+        words = translate(make_story(rng, 1)).target
+        nouns = [i for i, word in enumerate(words) if "noun" in forms.get(word, ())]
+        verbs = [i for i, word in enumerate(words) if "verb" in forms.get(word, ())]
         if len(verbs) != 1 or not nouns or nouns[0] >= verbs[0]:
             continue  # the subject is a pronoun, or a word may be noun and verb
-        right = [rng.choice(_alike()[_form(word)] or [word]) for word in words]
+        right = [rng.choice(alike.get(forms.get(word), [word])) for word in words]
         if not probability(right):
             wrong = list(right)
-            wrong[verbs[0]] = _other_number()[right[verbs[0]]]
+            wrong[verbs[0]] = _OTHER_NUMBER[right[verbs[0]]]
             subject = max(i for i in nouns if i < verbs[0])
             found.append(Nonsense(tuple(right), tuple(wrong), verbs[0] - subject))
     return found
 
 
+_REGULAR = [verb for name, verb in VERBS.items() if name != "are"]
+_OTHER_NUMBER = {  # the third person of each verb, and that of the other number
+    verb.french[3, plural]: verb.french[3, not plural]
+    for verb in _REGULAR
+    for plural in (False, True)
+}
+
+
 @cache
 def _forms():
-    """Return for each word that has a meaning what others in its place must share."""
-    forms = {}
+    """Return the form of each word that has a meaning, and the words of each form.
+
+    A form is what a word may be, and whether words before it are elided.
+    """
+    forms = defaultdict(set)
     for noun in NOUNS.values():
         for plural, word in enumerate(noun.french):
-            if word:
-                forms.setdefault(word, set()).add(("noun", noun.gender, plural))
+            forms[word] |= {"noun", ("noun", noun.gender, plural)}
     for adjective in ADJECTIVES.values():
         for agrees, word in adjective.french.items():
-            forms.setdefault(word, set()).add(("adjective", *agrees, adjective.before))
+            forms[word] |= {"adjective", ("adjective", *agrees, adjective.before)}
     for verb in _REGULAR:
         for plural in (False, True):
-            word = verb.french[3, plural]
-            forms.setdefault(word, set()).add(("verb", plural))
-    return forms
-
-
-def _form(word):
-    """Name the form of a word: kinds, and whether words before it are elided."""
-    kinds = _forms().get(word, ())
-    return frozenset().union(*({kind[0], kind} for kind in kinds)) | (
-        {starts_with_vowel(word)} if kinds else set()
-    )
-
-
-@cache
-def _alike():
-    """Return the words of each form."""
-    alike = {frozenset(): []}
-    for word in _forms():
-        alike.setdefault(_form(word), []).append(word)
-    return alike
-
-
-@cache
-def _other_number():
-    """Map the third person of each verb to that of the other number."""
-    pairs = [(verb.french[3, False], verb.french[3, True]) for verb in _REGULAR]
-    return dict(pairs) | {many: one for one, many in pairs}
+            forms[verb.french[3, plural]] |= {"verb", ("verb", plural)}
+    del forms[""]  # the plurals that are left out
+    alike = defaultdict(list)
+    for word, form in forms.items():
+        forms[word] = frozenset({*form, starts_with_vowel(word)})
+        alike[forms[word]].append(word)
+    return forms, alike

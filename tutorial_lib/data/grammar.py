@@ -13,8 +13,8 @@ that *my*, *his* and *her* before a noun are DET.
 This module knows what a clause may say, and nothing of whether it makes sense.
 """
 
+from collections import defaultdict
 from functools import cache
-from itertools import accumulate
 from typing import NamedTuple
 
 from tutorial_lib.data.lexicon import (
@@ -28,18 +28,8 @@ from tutorial_lib.data.lexicon import (
 )
 from tutorial_lib.data.text import SentencePair
 
-BEFORE_VOWEL = {
-    "le": "l'",
-    "la": "l'",
-    "je": "j'",
-    "me": "m'",
-    "ne": "n'",
-    "de": "d'",
-    "que": "qu'",
-    "ce": "cet",
-    "ma": "mon",
-    "sa": "son",
-}
+BEFORE_VOWEL = {word: f"{word[:-1]}'" for word in ("le", "la", "je", "me", "ne", "de")}
+BEFORE_VOWEL |= {"que": "qu'", "ce": "cet", "ma": "mon", "sa": "son"}
 
 
 class Referent(NamedTuple):
@@ -96,24 +86,23 @@ def predicate(adjective, referent):
 
 @cache
 def noun_phrases(noun, *, indefinite):
-    """List every phrase around ``noun``, with and without "a", and its weight.
+    """Return every phrase around ``noun``, those with "a" if ``indefinite``, weighted.
 
-    Returns a tuple of Phrases and the running sums of their weights: two in five of
-    the phrases drawn by them have no adjective, most others one.
+    The weights of these Phrases are in a dict: two in five of those drawn by them have
+    no adjective, most others one.
     """
-    phrases, weights = [], []
+    weights, entry = {}, NOUNS[noun]
     for name, determiner in DETERMINERS.items():
-        if name == "a" and not (indefinite and NOUNS[noun].kind != "mass"):
+        if name == "a" and not (indefinite and entry.kind != "mass"):
             continue
-        if name in ("my", "his", "her") and NOUNS[noun].kind == "person":
+        if name in ("my", "his", "her") and entry.kind == "person":
             continue  # "ma femme" is a wife
-        for plural in (False, True):
-            if not (determiner.english[plural] and NOUNS[noun].english[plural]):
-                continue
-            for adjectives, weight in attributes(noun):
-                phrases.append(noun_phrase(noun, name, adjectives, plural=plural))
-                weights.append(weight * determiner.weight * (0.4 if plural else 0.6))
-    return tuple(phrases), tuple(accumulate(weights))
+        for plural, share in ((False, 0.6), (True, 0.4)):
+            if determiner.english[plural] and entry.english[plural]:
+                for adjectives, weight in attributes(noun):
+                    phrase = noun_phrase(noun, name, adjectives, plural=plural)
+                    weights[phrase] = weight * determiner.weight * share
+    return weights
 
 
 def attributes(noun):
@@ -138,30 +127,26 @@ def noun_phrase(noun, determiner, adjectives=(), *, plural=False):
     before or after it, each in its place.
     """
     entry = NOUNS[noun]
-    source = [DETERMINERS[determiner].english[plural], *adjectives]
-    source.append(entry.english[plural])
+    source = [
+        DETERMINERS[determiner].english[plural],
+        *adjectives,
+        entry.english[plural],
+    ]
     if determiner == "a" and source[1][0] in "aeiou":
         source[0] = "an"
     column = 2 if plural else "mf".index(entry.gender)
+    vowel = starts_with_vowel(entry.french[0])
     target = [(entry.french[plural], len(source) - 1)]
     for position, name in enumerate(adjectives, start=1):
-        form = agreeing(name, entry, plural=plural)
-        if ADJECTIVES[name].before:
-            target.insert(0, (form, position))
-        else:
-            target.append((form, position))
+        adjective = ADJECTIVES[name]
+        form = adjective.french[entry.gender, plural]
+        if adjective.before and (entry.gender, plural) == ("m", False) and vowel:
+            form = adjective.before_vowel
+        target.insert(0 if adjective.before else len(target), (form, position))
     target.insert(0, (DETERMINERS[determiner].french[column], 0))
     tags = ("DET", *["ADJ"] * len(adjectives), "NOUN")
     referent = Referent(noun, entry.kind, entry.gender, plural)
     return Phrase(referent, tuple(source), tags, tuple(target))
-
-
-def agreeing(adjective, noun, *, plural):
-    """Give an attribute the form that agrees with ``noun``: ``bel`` before "oiseau"."""
-    entry, vowel = ADJECTIVES[adjective], starts_with_vowel(noun.french[0])
-    if entry.before and vowel and not plural and noun.gender == "m":
-        return entry.before_vowel
-    return entry.french[noun.gender, plural]
 
 
 class Clause(NamedTuple):
@@ -184,12 +169,11 @@ def translate(clauses):
     """Write ``clauses`` in both languages, as a SentencePair with gold alignment."""
     english, french = [], []
     for clause in clauses:
-        words = _english(clause)
-        places = {}
+        words, positions = _english(clause), defaultdict(list)
         for position, (role, _, _) in enumerate(words, start=len(english)):
-            places.setdefault(role, []).append(position)
+            positions[role].append(position)
         english += [(word, tag) for _, word, tag in words]
-        french += _french(clause, places)
+        french += _french(clause, positions)
     source, tags = zip(*english, strict=True)
     target = tuple(elide([word for word, _ in french]))
     links = frozenset(
@@ -200,18 +184,19 @@ def translate(clauses):
 
 def _english(clause):
     """List the English words of a clause in order, as (role, word, tag)."""
-    words = [("subject", *word) for word in _tagged(clause.subject)]
-    words += _english_verb(clause)
+    words = []
     if clause.conjunction:
         tag, _ = CONJUNCTIONS[clause.conjunction]
-        words.insert(0, ("conjunction", clause.conjunction, tag))
+        words.append(("conjunction", clause.conjunction, tag))
+    words += _tagged("subject", clause.subject) + _english_verb(clause)
     if clause.complement:
-        words += [("complement", *word) for word in _tagged(clause.complement)]
+        words += _tagged("complement", clause.complement)
     return words
 
 
-def _tagged(phrase):
-    return zip(phrase.source, phrase.tags, strict=True)
+def _tagged(role, phrase):
+    words = zip(phrase.source, phrase.tags, strict=True)
+    return [(role, word, tag) for word, tag in words]
 
 
 def _english_verb(clause):
@@ -231,30 +216,29 @@ def _english_verb(clause):
     return [do, negation, ("verb", plain, "VERB")]
 
 
-def _french(clause, places):
-    """List the French words of a clause, each with the places of its English words."""
+def _french(clause, positions):
+    """List a clause's French words, each with the positions of its English words."""
     referent, complement = clause.subject.referent, clause.complement
     verb = VERBS[clause.verb].french[referent.person, referent.plural]
-    core = [(verb, places["verb"])]
+    core = [(verb, positions["verb"])]
     if complement and complement.tags == ("PRON",):
-        core = _placed(complement, places["complement"]) + core
+        core = _aligned(complement, positions["complement"]) + core
         complement = None
     if clause.negation:
         _, french = NEGATIONS[clause.negation]
-        at = places["negation"]
-        core = [("ne", at), *core, (french, at)]
-    words = _placed(clause.subject, places["subject"]) + core
+        core = [("ne", positions["negation"]), *core, (french, positions["negation"])]
+    words = _aligned(clause.subject, positions["subject"]) + core
     if complement:
-        words += _placed(complement, places["complement"], bare=clause.negation)
+        words += _aligned(complement, positions["complement"], negated=clause.negation)
     if clause.conjunction:
         _, french = CONJUNCTIONS[clause.conjunction]
-        words = [(word, places["conjunction"]) for word in french.split()] + words
+        words = [(word, positions["conjunction"]) for word in french.split()] + words
     return words
 
 
-def _placed(phrase, places, *, bare=False):
-    """List the French words of a phrase; ``bare``: with "de" in place of "un"."""
-    words = [(word, [places[position]]) for word, position in phrase.target]
-    if bare and words[0][0] in ("un", "une"):
+def _aligned(phrase, positions, *, negated=False):
+    """List the French words of a phrase; ``negated``: with "de" in place of "un"."""
+    words = [(word, [positions[position]]) for word, position in phrase.target]
+    if negated and words[0][0] in ("un", "une"):
         words[0] = ("de", words[0][1])
     return words

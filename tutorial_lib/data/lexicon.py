@@ -166,12 +166,7 @@ def _two(words):
 def _verb(english, french, weight, subjects, objects):
     persons = ((1, False), (3, False), (1, True), (3, True))
     french = dict(zip(persons, french, strict=True))
-    return Verb(english, french, float(weight[0]), _kinds(subjects), _kinds(objects))
-
-
-def _kinds(words):
-    beings = ("person", "animal")
-    return words if "being" not in words else (*beings, *words)
+    return Verb(english, french, float(*weight), subjects, objects)
 
 
 def _adjective(singular, plural, place, tells):
@@ -186,7 +181,10 @@ NOUNS = {
     for name, english, french, gender, kind, weight, adjectives in _rows(_NOUNS)
 }
 ADJECTIVES = {name: _adjective(*cells) for name, _, *cells in _rows(_ADJECTIVES)}
-VERBS = {name: _verb(*cells) for name, *cells in _rows(_VERBS)}
+VERBS = {
+    name: _verb(*cells)
+    for name, *cells in _rows(_VERBS.replace("being", "person animal"))
+}
 DETERMINERS = {
     name: Determiner(_two(english), (*french, "")[:3], float(*weight))
     for name, english, french, weight in _rows(_DETERMINERS)

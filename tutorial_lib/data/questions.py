@@ -1,37 +1,162 @@
-"""Scenes of four digits, to ask which of them are there.
+"""Questions about images: digits in a grid of cells, and one that is asked for.
 
-This module knows no model. The digits are scikit-learn's, 8 × 8 pixels.
+Where the answer stands is known, so that one can measure where a model looks. Cells are
+counted row by row. The digits of a sheet are drawn from ``images`` (image, 1, height,
+width), in 0…1, with their ``labels`` (image,).
+
+This module knows no model.
 """
 
+from itertools import permutations
+from typing import NamedTuple
+
 import torch
+from einops import rearrange
 
-from tutorial_lib.data.counts import check_counts
+ROWS = 3
+CELLS = ROWS**2
+CLASSES = 10
+COLORS = {
+    "red": (0.85, 0.1, 0.15),
+    "green": (0.1, 0.6, 0.2),
+    "blue": (0.15, 0.35, 0.95),
+    "orange": (1.0, 0.6, 0.0),
+}
+MAX_COUNT = 4  # how often a digit is on a sheet at most, when it is to be counted
+WHOLE = "sheet channel (row height) (column width)"
+CUT = "sheet (row column) channel height width"
+QUADRANTS = "image channel (row height) (column width)"
+APART = "image (row column) channel height width"
+# Orders of four quadrants in which none stays in its position.
+MOVED = [
+    order
+    for order in permutations(range(4))
+    if all(position != quadrant for position, quadrant in enumerate(order))
+]
+NOISE = 0.2  # the most that the pixels of a scene's empty cell have
 
-CELLS, CLASSES, DIGITS = 16, 10, 4
-NOISE = 0.2  # the most that an empty cell's pixels have
+
+class Sheets(NamedTuple):
+    """Sheets of 3 × 3 cells with a question each, as tensors whose rows go together."""
+
+    images: torch.Tensor  # (sheet, channel, height, width), in 0…1
+    questions: torch.Tensor  # (sheet,), the digit that is asked for
+    answers: torch.Tensor  # (sheet,), the number of a color, a count, or the digit
+    cells: torch.Tensor  # (sheet, cell), True where the answer stands
+
+
+def color_sheets(images, labels, count, *, seed=0):
+    """Make sheets of four colored digits on white, each asking what color one is.
+
+    The digits of a sheet are of different classes, and each has one of ``COLORS``,
+    whose number is the answer.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    classes = _orders(count, CLASSES, generator)[:, :4]  # (sheet, digit)
+    colors = torch.randint(len(COLORS), classes.shape, generator=generator)
+    ink = _draw(images, labels, classes, generator)  # (sheet, digit, 1, height, width)
+    paint = torch.tensor(list(COLORS.values()))[colors][..., None, None]
+    asked = torch.arange(4) == 0  # which one is first is chance already
+    sheets, cells = _lay_out(1 - ink * (1 - paint), asked.expand_as(classes), generator)
+    return Sheets(sheets, classes[:, 0], colors[:, 0], cells)
+
+
+def count_sheets(images, labels, count, *, seed=0):
+    """Make sheets of six digits, each asking how often one of them is there.
+
+    Every answer from 0 to ``MAX_COUNT`` is as frequent.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    questions = torch.randint(CLASSES, (count,), generator=generator)
+    answers = torch.randint(MAX_COUNT + 1, (count,), generator=generator)
+    asked = torch.arange(6) < answers[:, None]  # (sheet, digit)
+    others = torch.randint(1, CLASSES, (count, 6), generator=generator)
+    classes = (questions[:, None] + others * ~asked) % CLASSES
+    ink = _draw(images, labels, classes, generator)
+    sheets, cells = _lay_out(ink, asked, generator)
+    return Sheets(sheets, questions, answers, cells)
+
+
+def decoy_sheets(images, labels, count, *, seed=0):
+    """Make sheets with one whole digit among three decoys: digits in another order.
+
+    A decoy has as much ink as a digit, in strokes of the same kind, so that brightness
+    tells nothing. The question and the answer are the class of the whole digit.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    classes = torch.randint(CLASSES, (count, 4), generator=generator)
+    ink = _draw(images, labels, classes, generator)
+    moved = move_quadrants(ink[:, 1:].flatten(0, 1), generator)
+    ink[:, 1:] = moved.unflatten(0, (count, 3))
+    whole = torch.arange(4) == 0
+    sheets, cells = _lay_out(ink, whole.expand_as(classes), generator)
+    return Sheets(sheets, classes[:, 0], classes[:, 0], cells)
+
+
+def move_quadrants(images, generator):
+    """Put the quadrants of each image into another order, in which none stays.
+
+    ``images`` are (image, channel, height, width); the torch ``generator`` draws their
+    orders.
+    """
+    quadrants = rearrange(images, f"{QUADRANTS} -> {APART}", row=2, column=2)
+    drawn = torch.randint(len(MOVED), (len(images), 1), generator=generator)
+    order = torch.tensor(MOVED)[drawn[:, 0]]  # (image, quadrant)
+    moved = quadrants[torch.arange(len(images))[:, None], order]
+    return rearrange(moved, f"{APART} -> {QUADRANTS}", row=2)
+
+
+def _orders(count, size, generator):
+    """Return so many orders of so many things: (order, thing)."""
+    return torch.rand(count, size, generator=generator).argsort(dim=1)
+
+
+def _draw(images, labels, classes, generator):
+    """Draw an image of each of the ``classes`` (sheet, digit)."""
+    sizes = labels.bincount(minlength=CLASSES)
+    first = sizes.cumsum(dim=0) - sizes  # the index of each class in the order below
+    drawn = torch.rand(classes.shape, generator=generator) * sizes[classes]
+    return images[labels.argsort(stable=True)[first[classes] + drawn.long()]]
+
+
+def _lay_out(pieces, marked, generator):
+    """Lay pieces (sheet, digit, channel, height, width) into cells of empty sheets.
+
+    Three channels are on white, one is ink. Returns the sheets and in which of their
+    cells (sheet, cell) the ``marked`` ones (sheet, digit) lie.
+    """
+    count, digits, channels, *size = pieces.shape
+    rows = torch.arange(count)[:, None]
+    cells = _orders(count, CELLS, generator)[:, :digits]  # (sheet, digit)
+    empty = float(channels == 3)
+    sheets = pieces.new_full((count, CELLS, channels, *size), empty)
+    sheets[rows, cells] = pieces
+    there = torch.zeros(count, CELLS, dtype=torch.bool)
+    there[rows, cells] = marked
+    return rearrange(sheets, f"{CUT} -> {WHOLE}", row=ROWS), there
 
 
 def question_scenes(count, *, held_out, seed):
     """Draw scenes of 4 × 4 cells, in four of which stand digits of different classes.
 
     Returns the cells (scene, cell, pixel), from 0 to 1 with noise everywhere, and where
-    each class stands (scene, class): the number of its cell, -1 if nowhere. Every
-    fourth image is kept for scenes that are ``held_out``. The same ``seed`` gives the
-    same scenes.
+    each class stands (scene, class): the number of its cell, -1 if nowhere. The digits
+    are scikit-learn's; every fourth image is kept for scenes that are ``held_out``.
     """
     from sklearn.datasets import load_digits
 
-    check_counts(count=count)
     images, classes = map(torch.tensor, load_digits(return_X_y=True))
     mine = (torch.arange(len(classes)) % 4 == 0) == held_out
     pools = [images[mine & (classes == i)].float() / 16 for i in range(CLASSES)]
-    random = torch.Generator().manual_seed(seed)
-    shown = torch.rand(count, CLASSES, generator=random).argsort(dim=1)[:, :DIGITS]
-    places = torch.rand(count, CELLS, generator=random).argsort(dim=1)[:, :DIGITS]
-    scenes = NOISE * torch.rand(count, CELLS, 64, generator=random)
-    for scene, four, cells in zip(scenes, shown.tolist(), places.tolist(), strict=True):
+    generator = torch.Generator().manual_seed(seed)
+    shown = _orders(count, CLASSES, generator)[:, :4]
+    positions = _orders(count, 16, generator)[:, :4]
+    scenes = NOISE * torch.rand(count, 16, 64, generator=generator)
+    for scene, four, cells in zip(
+        scenes, shown.tolist(), positions.tolist(), strict=True
+    ):
         for digit, cell in zip(four, cells, strict=True):
-            i = torch.randint(len(pools[digit]), (), generator=random)
+            i = torch.randint(len(pools[digit]), (), generator=generator)
             scene[cell] = torch.maximum(scene[cell], pools[digit][i])
     where = torch.full((count, CLASSES), -1)
-    return scenes, where.scatter(1, shown, places)
+    return scenes, where.scatter(1, shown, positions)

@@ -15,7 +15,6 @@ This module knows what goes with what, how often, and nothing of how it is said.
 
 import random
 from functools import cache
-from itertools import pairwise
 
 from tutorial_lib.data.grammar import (
     Clause,
@@ -57,6 +56,8 @@ def split(train, valid, test, *, seed, longer=()):
     test part gets half as many sentences more: a length never seen in training. The
     same ``seed`` gives the same sentences everywhere.
     """
+    if isinstance(longer, int) or not {*longer} <= {*LONGER}:
+        raise ValueError(f"longer must list numbers from 3 to 6, got {longer!r}")
     rng, seen = random.Random(f"grammar {seed}"), set()
     parts = [_distinct(rng, count, CLAUSES, seen) for count in (train, valid, test)]
     for number in longer:
@@ -108,15 +109,15 @@ def is_thing(who):
     return pronoun(who).source == ("it",)
 
 
-def _draft(rng, story, *, it=False):
+def _draft(rng, story, *, it):
     """Draw a clause that might continue ``story``; None if nobody is left for it."""
     conjunction = _draw(rng, _CONJUNCTIONS) if story else None
     verb, negation = _draw(rng, _VERBS), _draw(rng, _NEGATIONS)
     subjects, objects = _roles(verb, negation)
-    subject = _participant(rng, story, subjects, it=it)
-    complement = None
-    if subject and verb == "are":
-        complement = _predicate(rng, subject.referent)
+    subject, complement = _participant(rng, story, subjects, it=it), None
+    if subject and verb == "are" and subject.referent.person == 3:
+        adjectives = NOUNS[subject.referent.noun or "man"].adjectives
+        complement = predicate(rng.choice(adjectives), subject.referent)
     elif subject and objects:
         complement = _participant(rng, story, objects, subject, it=it)
     if subject is None or (complement is None and (objects or verb == "are")):
@@ -136,13 +137,7 @@ def _draw(rng, weights):
     return rng.choices(tuple(weights), weights.values())[0]
 
 
-def _predicate(rng, who):
-    if who.person == 1:
-        return None  # nobody knows their gender
-    return predicate(rng.choice(NOUNS[who.noun or "man"].adjectives), who)
-
-
-def _participant(rng, story, allowed, beside=None, *, it=False):
+def _participant(rng, story, allowed, beside=None, *, it):
     """Draw a subject, or an object ``beside`` it, by pronoun or by noun, as a Phrase.
 
     Returns None if ``story`` has used up all that is ``allowed``.
@@ -156,18 +151,28 @@ def _participant(rng, story, allowed, beside=None, *, it=False):
         return pronoun(rng.choice(known), as_object=beside is not None)
     taken = {who.noun for clause in story for who in clause.referents}
     taken |= {beside.referent.noun} if beside else set()
-    names = [name for name in _nouns(allowed) if name not in taken]
+    names = _noun_weights(allowed, taken)
     if not names:
         return None
-    name = _draw(rng, {name: NOUNS[name].weight for name in names})
-    phrases, weights = noun_phrases(name, indefinite="a" in allowed)
-    return rng.choices(phrases, cum_weights=weights)[0]
+    return _draw(rng, noun_phrases(_draw(rng, names), indefinite="a" in allowed))
+
+
+def _noun_weights(allowed, taken):
+    """Return the nouns that are ``allowed`` and not ``taken``, with their weights."""
+    return {
+        name: noun.weight
+        for name, noun in NOUNS.items()
+        if (name in allowed or noun.kind in allowed) and name not in taken
+    }
 
 
 def _possible(known, allowed, beside):
-    """Keep those of ``known`` whom a pronoun of a participant may mean."""
-    known = [who for who in known if _fits(who, allowed)]
-    return [who for who in known if not (beside and _confusing(who, beside))]
+    """Keep those of ``known`` whom a pronoun may mean, and not the subject itself."""
+    known = [who for who in known if who.kind in allowed or who.noun in allowed]
+    if beside is None:
+        return known
+    known = [who for who in known if pronoun(who).source != beside.source]
+    return [who for who in known if not who.person == beside.referent.person == 1]
 
 
 def _nameable(rng, story):
@@ -178,12 +183,10 @@ def _nameable(rng, story):
         return _SPEAKERS
     mentioned = [who for clause in story for who in clause.referents]
     known = [who for who in story[-1].referents if _clear(who, mentioned)]
-    return [who for who in known if _english_tells(who) or rng.random() < 0.25]
-
-
-def _english_tells(who):
-    """Tell "he" and "she" from "it" and "they", which hide their French gender."""
-    return who.kind == "person" and not (who.plural and who.person == 3)
+    told = ("i", "we", "he", "she")  # "it" and "they" hide their French gender
+    return [
+        who for who in known if pronoun(who).source[0] in told or rng.random() < 0.25
+    ]
 
 
 def _clear(who, mentioned):
@@ -196,47 +199,31 @@ def _clear(who, mentioned):
     )
 
 
-def _fits(who, allowed):
-    return who.kind in allowed or who.noun in allowed
-
-
-@cache
-def _nouns(allowed):
-    return [name for name, noun in NOUNS.items() if {name, noun.kind} & {*allowed}]
-
-
-def _confusing(who, subject):
-    """Tell whether a pronoun for ``who`` might be taken for the subject itself."""
-    same = subject.tags == ("PRON",) and subject.source == pronoun(who).source
-    return same or who.person == subject.referent.person == 1
-
-
 def _makes_sense(clause, story):
     """Keep away what nobody says: "the old tree is never red", "she never loves it"."""
     if clause.negation == "never" and (clause.verb == "love" or _lasts(clause)):
         return False
     if clause.verb != "are":
         return True
-    plain = "ADJ" not in clause.subject.tags
-    return plain and clause.subject.referent.noun not in _described(story)
-
-
-def _described(story):
-    """Return the nouns to which a story puts an adjective, or of which it says one."""
-    return {
-        (phrase.referent or clause.subject.referent).noun
-        for clause in story
-        for phrase in (clause.subject, clause.complement)
+    described = {  # nouns with an adjective, or of which one is said
+        (phrase.referent or before.subject.referent).noun
+        for before in story
+        for phrase in (before.subject, before.complement)
         if phrase and "ADJ" in phrase.tags
     }
+    plain = "ADJ" not in clause.subject.tags
+    return plain and clause.subject.referent.noun not in described
 
 
 def _follows(clause, story):
     """Tell whether a clause makes sense where it stands, after its conjunction."""
     if not story:
         return True
-    if any(_repeats(clause, earlier) for earlier in story):
-        return False
+    for earlier in story:
+        if clause.conjunction == earlier.conjunction:
+            return False
+        if clause.verb == earlier.verb != "are":
+            return False
     if clause.conjunction in ("and", "but"):
         return True
     before = story[-1]
@@ -251,20 +238,15 @@ def _follows(clause, story):
     return not clause.negation and "are" not in verbs
 
 
-def _repeats(clause, earlier):
-    same_verb = clause.verb == earlier.verb != "are"
-    return same_verb or clause.conjunction == earlier.conjunction
-
-
 def _lasts(clause):
     """Tell "is red", a lasting quality, from "is tired" and from what is done."""
     return clause.verb == "are" and not ADJECTIVES[clause.complement.source[0]].passing
 
 
-# --- How likely a story of one clause is ------------------------------------------
+# --- How probable a story of one clause is ----------------------------------------
 
 
-def chance(clause):
+def clause_probability(clause):
     """Return the probability that ``make_story`` says this and no more."""
     return _drawn(clause) / _sense()
 
@@ -277,7 +259,9 @@ def _drawn(clause):
     share = _share(_VERBS, clause.verb) * _share(_NEGATIONS, clause.negation)
     share *= _named(clause.subject, subjects)
     if clause.verb == "are":
-        return share * _said_of(clause.subject.referent, clause.complement)
+        who, [adjective] = clause.subject.referent, clause.complement.source
+        possible = NOUNS[who.noun or "man"].adjectives if who.person == 3 else ()
+        return share * possible.count(adjective) / max(len(possible), 1)
     return share * (
         _named(clause.complement, objects, clause.subject) if objects else 1
     )
@@ -288,30 +272,13 @@ def _named(phrase, allowed, beside=None):
     known, who = _possible(_UNNAMED, allowed, beside), phrase.referent
     if phrase.tags == ("PRON",):
         return _PRONOUN * known.count(who) / max(len(known), 1)
-    taken = beside.referent.noun if beside else None
-    names = {name: NOUNS[name].weight for name in _nouns(allowed) if name != taken}
-    if who.noun not in names:
-        return 0.0
-    share = _phrase_shares(who.noun, "a" in allowed).get(phrase, 0.0)
-    return (1 - _PRONOUN if known else 1) * _share(names, who.noun) * share
-
-
-def _said_of(who, phrase):
-    """Return how likely ``_predicate`` is to say just this of somebody."""
-    possible = NOUNS[who.noun or "man"].adjectives if who.person == 3 else ()
-    return possible.count(phrase.source[0]) / max(len(possible), 1)
+    names = _noun_weights(allowed, {beside.referent.noun} if beside else ())
+    share = _share(names, who.noun) * (1 - _PRONOUN if known else 1)
+    return share * _share(noun_phrases(who.noun, indefinite="a" in allowed), phrase)
 
 
 def _share(weights, name):
-    return weights[name] / sum(weights.values())
-
-
-@cache
-def _phrase_shares(name, indefinite):
-    """Return how often each phrase around a noun is used, as shares of all of them."""
-    phrases, sums = noun_phrases(name, indefinite=indefinite)
-    shares = [(end - start) / sums[-1] for start, end in pairwise((0, *sums))]
-    return dict(zip(phrases, shares, strict=True))
+    return weights.get(name, 0) / sum(weights.values())
 
 
 @cache
@@ -320,7 +287,7 @@ def _sense():
     loveless = _share(_VERBS, "love") * _share(_NEGATIONS, "never")
     subjects = [pronoun(who) for who in _STRANGERS]
     for name in NOUNS:
-        subjects += noun_phrases(name, indefinite=True)[0]
+        subjects += noun_phrases(name, indefinite=True)
     said = [
         Clause(None, subject, negation, "are", predicate(adjective, subject.referent))
         for subject in subjects
