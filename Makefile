@@ -207,9 +207,10 @@ lint: $(FULL)/installed
 	@$(FULL)/bin/oxlint --deny-warnings --quiet \
 	-c tutorial_figures/.oxlintrc.json tutorial_figures book/_static book/_print
 
-# A worker a core, each with whole files. A chapter that has passed is not run again until
-# its cells, or what they import, change; FORCE=1 runs all. The exit status of a pipe is
-# that of its last command, so pytest's is kept in a file.
+# A worker a core, each with whole files, long ones first (tests/conftest.py): the cells of
+# a chapter share a kernel, and the tests of a module a browser. A chapter that has passed
+# is not run again until its cells, or what they import, change; FORCE=1 runs all. The exit
+# status of a pipe is that of its last command, so pytest's is kept in a file.
 everything: $(FULL)/installed _build/test.inputs
 	@echo "Running the tests and every notebook that changed"
 	@rm -f _build/test.passed

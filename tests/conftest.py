@@ -4,19 +4,20 @@ Where no Chromium is found these tests are skipped with the way to get one; with
 REQUIRE_BROWSER=1 they fail instead.
 """
 
-import base64
 import contextlib
-import copy
 import importlib
 import itertools
 import os
 import pathlib
+import shutil
 import signal
 import sys
 import urllib.parse
+from collections import Counter
 
 import hypothesis
 import pytest
+from figures_in_browser import DRAWN, without_picture
 
 from tools.notebooks import ENVIRONMENT
 
@@ -36,10 +37,29 @@ AXE = {
     "resultTypes": ["violations"],
     "preload": False,
 }
-PIXEL = base64.b64decode(
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5E"
-    "rkJggg=="
-)
+
+
+def pytest_collection_modifyitems(items):
+    """Begin with what takes long, so that at the end no worker waits for another.
+
+    First come chapters, then the modules whose tests share what takes long to make (a
+    browser, a book, a kernel), then the others, those with many tests first.
+    """
+    tests = Counter(item.path for item in items)
+    shared = {item.path for item in items if shares_with_its_module(item)}
+    items.sort(
+        key=lambda item: (
+            item.path.suffix != ".ipynb",
+            item.path not in shared,
+            -tests[item.path] * (item.path.suffix == ".py"),
+        )
+    )
+
+
+def shares_with_its_module(item):
+    used = getattr(item, "_fixtureinfo", None)
+    fixtures = used.name2fixturedefs.values() if used else ()
+    return any(found[-1].scope == "module" for found in fixtures)
 
 
 @pytest.fixture(scope="session")
@@ -68,6 +88,26 @@ def driver():
 def browser(driver, chromium):
     """Start Chromium for a module's tests."""
     started = driver.chromium.launch(executable_path=chromium, args=[*CHROMIUM.FLAGS])
+    yield started
+    started.close()
+
+
+@pytest.fixture(scope="module")
+def firefox(driver):
+    """Start Firefox for a module's tests."""
+    from playwright.sync_api import Error
+
+    names = filter(None, (os.environ.get("FIREFOX"), "firefox-esr", "firefox"))
+    found = next(filter(None, map(shutil.which, names)), None)
+    if found is None:
+        way_out = "install it (Debian: apt install firefox-esr), or set FIREFOX to it"
+        pytest.skip(f"needs Firefox: {way_out}")
+    try:
+        started = driver.firefox.launch(channel="moz-firefox", executable_path=found)
+    except Error as error:
+        if "unknown command" not in error.message:
+            raise
+        pytest.skip(f"needs a newer Firefox than {found}: update it")
     yield started
     started.close()
 
@@ -119,7 +159,7 @@ def reload_at(browser, kept_pages):
     """Return what ``page_at`` does, for files, but load them into pages already open.
 
     A loaded file begins anew. What a test before it may have set in the page itself is
-    set back: the mouse, the size, the color scheme and the medium.
+    set back: the mouse, the size, the color scheme, the medium and the clock.
     """
     opened = {}
 
@@ -136,6 +176,8 @@ def reload_at(browser, kept_pages):
         page.set_viewport_size(options.get("viewport", VIEWPORT))
         scheme = options.get("color_scheme", "light")
         page.emulate_media(color_scheme=scheme, media="screen")
+        if vars(page).pop("is_stopped", False):
+            page.clock.resume()
         page.goto(pathlib.Path(place).resolve().as_uri())
         return page
 
@@ -173,8 +215,6 @@ def _watch(page, host, problems):
 STARTED = (
     "[...document.querySelectorAll('[data-figure]')].every((host) => host.shadowRoot)"
 )
-# It draws in the frame in which its size is first told.
-DRAWN = "new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(go)))"
 
 
 @pytest.fixture
@@ -186,10 +226,7 @@ def shown(reload_at, tmp_path):
     """
 
     def open_figure(figure, *, pictured=False, **options):
-        if not pictured:
-            figure = copy.copy(figure)
-            vars(figure).pop("html", None)
-            vars(figure)["png"] = PIXEL
+        figure = figure if pictured else without_picture(figure)
         figure.save(tmp_path / "figure.html")
         page = reload_at(tmp_path / "figure.html", **options)
         if not pictured:

@@ -3,42 +3,40 @@
 It does not know what a figure should answer.
 """
 
+import copy
 import functools
+import pathlib
+from base64 import b64decode
 
+import pytest
 import torch
 from architecture_code import CODE
 
-from tutorial_figures import (
-    show_architecture,
-    show_attention,
-    show_generation,
-    show_induction,
-    show_kernel_regression,
-    show_learning,
-    show_objects,
-    show_patch_attention,
-    show_positions,
-    show_sampling,
-    show_softmax,
-    show_windows,
-)
+import tutorial_figures as figures
 
 PHONE = {"viewport": {"width": 400, "height": 500}, "has_touch": True}
 WORDS = ["The", "cat", "it", "sat", "down"]
-WEIGHTS = torch.softmax(2 * torch.randn(2, 3, 5, 5, generator=torch.manual_seed(1)), -1)
+NAMES = ["cat", "dog", "bird", "fish"]
+
+
+def softmaxed(*shape, seed):
+    return torch.softmax(2 * torch.randn(shape, generator=torch.manual_seed(seed)), -1)
+
+
+def drawn(*shape, seed):
+    return torch.rand(shape, generator=torch.manual_seed(seed))
+
+
+WEIGHTS = softmaxed(2, 3, 5, 5, seed=1)
 X = torch.tensor([0.0, 0.5, 1.0, 1.5, 2.5, 3.0, 4.0])
 Y = torch.tensor([0.0, 1.0, 0.5, 2.0, 1.5, 0.0, 1.0])
 SCORES = torch.tensor([2.0, 1.0, 0.0, -1.0])
 # A class token and 3 × 4 patches of 2 × 2 pixels.
-PATCH_WEIGHTS = torch.softmax(
-    2 * torch.randn(2, 3, 13, 13, generator=torch.manual_seed(3)), -1
-)
-IMAGE = torch.rand(6, 8, generator=torch.manual_seed(4))
+PATCH_WEIGHTS, IMAGE = softmaxed(2, 3, 13, 13, seed=3), drawn(6, 8, seed=4)
 # Two scenes of 2 × 3 patches of 2 × 2 pixels, at three steps of training.
-OBJECT_SCENES = torch.rand(2, 4, 6, generator=torch.manual_seed(5))
-OBJECT_MASKS = torch.rand(3, 2, 2, 2, 3, generator=torch.manual_seed(6))
-OBJECT_MASKS[1, 1, 1] = 0.2
-OBJECT_NAMES = [
+SCENES, SCENE_MASKS = drawn(2, 4, 6, seed=5), drawn(3, 2, 2, 2, 3, seed=6)
+SCENE_MASKS[1, 1, 1] = 0.2
+SAID_OF_SCENES = [
     [[None, None], ["a cat", "a cat"]],
     [["a cat", None], ["a dog", "a bird"]],
     [["a cat", "a dog"], [None, "a bird"]],
@@ -47,96 +45,65 @@ STEPS = 0, 20, 500
 # Four corners of a map and a value between them, whose key is much like the first.
 KEYS = torch.tensor([[2, 1, 0], [0, 2, 1], [1, 0, 2], [-1, 1, 1], [2, 0, 1]]).double()
 PLACES = torch.tensor([[0, 0], [2, 0], [2, 1], [0, 1], [0.8, 0.4]]).double()
+TOWNS = ["west", "south", "east", "north", "town"]
+# After each of four tokens the logits of four words; two blocks that look back.
+LOGITS = torch.tensor([[2.0, 1, 0, 0], [0, 2, 3, 1], [1, 0, 0, 2], [3, 0, 0, 0]])
+BACKWARD = torch.ones(2, 4, 4).tril()
+BACKWARD[1] += 3 * torch.eye(4)
+BACKWARD /= BACKWARD.sum(dim=-1, keepdim=True)
+TEXT = ["<bos>", "cats", "sleep", "<eos>"]
 
 
-@functools.cache
-def architecture(**options):
-    return show_architecture(CODE, **options)
+def maker(show, *given, **named):
+    """Return a function that makes a figure, once for the same options."""
+    return functools.cache(functools.partial(show, *given, **named))
 
 
-@functools.cache
-def attention(**options):
-    return show_attention(WEIGHTS, WORDS, **options)
-
-
-@functools.cache
-def generation(**options):
-    rows = torch.tensor([[2.0, 1, 0, 0], [0, 2, 3, 1], [1, 0, 0, 2], [3, 0, 0, 0]])
-    maps = torch.ones(2, 4, 4).tril()
-    maps[1] += 3 * torch.eye(4)
-    maps /= maps.sum(dim=-1, keepdim=True)
-    text, words = ["<bos>", "cats", "sleep", "<eos>"], ["<bos>", "cats", "sleep"]
-    return show_generation(rows, maps, text, [*words, "<eos>"], **options)
-
-
-@functools.cache
-def induction(**options):
-    return show_induction(**options)
-
-
-@functools.cache
-def kernel_regression(**options):
-    return show_kernel_regression(X, Y, query=1.2, width=0.6, **options)
-
-
-@functools.cache
-def learning(**options):
-    names = ["west", "south", "east", "north", "town"]
-    inside = {"middle": [1, 0.5]}
-    return show_learning(KEYS, PLACES, labels=names, places=inside, **options)
-
-
-@functools.cache
-def softmax(**options):
-    return show_softmax(SCORES, labels=["cat", "dog", "bird", "fish"], **options)
-
-
-@functools.cache
-def sampling(**options):
-    return show_sampling(SCORES, ["cat", "dog", "bird", "fish"], **options)
-
-
-@functools.cache
-def patches(**options):
-    return show_patch_attention(PATCH_WEIGHTS, IMAGE, **options)
-
-
-@functools.cache
-def objects(**options):
-    scenes, names, masks = OBJECT_SCENES, OBJECT_NAMES, OBJECT_MASKS
-    return show_objects(scenes, names, masks, steps=STEPS, **options)
-
-
-@functools.cache
-def windows(**options):
-    return show_windows(**options)
-
-
-@functools.cache
-def positions(**options):
-    return show_positions(40, 8, **options)
-
+architecture = maker(figures.show_architecture, CODE)
+attention = maker(figures.show_attention, WEIGHTS, WORDS)
+generation = maker(figures.show_generation, LOGITS, BACKWARD, TEXT, TEXT)
+induction = maker(figures.show_induction)
+kernel_regression = maker(figures.show_kernel_regression, X, Y, query=1.2, width=0.6)
+learning = maker(
+    figures.show_learning, KEYS, PLACES, labels=TOWNS, places={"middle": [1, 0.5]}
+)
+objects = maker(figures.show_objects, SCENES, SAID_OF_SCENES, SCENE_MASKS, steps=STEPS)
+patches = maker(figures.show_patch_attention, PATCH_WEIGHTS, IMAGE)
+positions = maker(figures.show_positions, 40, 8)
+sampling = maker(figures.show_sampling, SCORES, NAMES)
+softmax = maker(figures.show_softmax, SCORES, labels=NAMES)
+windows = maker(figures.show_windows)
+MAKERS = (architecture, attention, generation, induction, kernel_regression, learning)
+MAKERS += (objects, patches, positions, sampling, softmax, windows)
+FIGURES = {make().name: make for make in MAKERS}
+every_figure = pytest.mark.parametrize("name", FIGURES)
 
 UNREPORTED = (
     "for (const kind of ['error', 'unhandledrejection'])"
     "  addEventListener(kind, (event) => event.preventDefault());"
 )
+PIXEL = b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5E"
+    "rkJggg=="
+)
+
+# A figure draws in the frame in which its size is first told.
+DRAWN = "new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(go)))"
 
 
-FIGURES = [
-    architecture,
-    attention,
-    generation,
-    induction,
-    kernel_regression,
-    learning,
-    objects,
-    patches,
-    positions,
-    sampling,
-    softmax,
-    windows,
-]
+def without_picture(figure):
+    """Return a figure with a pixel for its picture, which takes long to draw."""
+    figure = copy.copy(figure)
+    vars(figure).pop("html", None)
+    vars(figure)["png"] = PIXEL
+    return figure
+
+
+def write_page(path, body):
+    """Write a page of a body; return its path."""
+    head = '<!doctype html><html lang="en"><meta charset="utf-8"><title>Page</title>'
+    pathlib.Path(path).write_text(f"{head}<body>{body}", encoding="utf-8")
+    return path
 
 
 def said(page):
@@ -157,14 +124,52 @@ def as_shown(weights):
     return [f"{weight:.3f}" if weight >= 0.0005 else "<0.001" for weight in weights]
 
 
+def pixels_of(page, which):
+    """Return the colors (height, width, 4) of a canvas, from 0 to 1."""
+    width, height, *pixels = page.locator(which).evaluate(
+        "canvas => [canvas.width, canvas.height, ...canvas.getContext('2d')"
+        ".getImageData(0, 0, canvas.width, canvas.height).data]"
+    )
+    return torch.tensor(pixels).reshape(height, width, 4).double() / 255
+
+
 def handle(page, which):
+    """Return where the middle of a part lies."""
     box = page.locator(which).bounding_box()
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def width_of(page):
+    return page.evaluate("document.documentElement.scrollWidth")
+
+
+def stop_clock(page):
+    """Let the page's time pass only by ``page.clock.run_for``."""
+    page.clock.install(time=0)
+    page.clock.pause_at(1000)
+    page.is_stopped = True
+
+
+def click(page, name):
+    page.get_by_role("button", name=name, exact=True).click()
 
 
 def press(page, *keys):
     for key in keys:
         page.keyboard.press(key)
+
+
+def press_in_stage(page, *keys):
+    """Press keys in the part of a figure that they move."""
+    page.locator("[role=application]").focus()
+    press(page, *keys)
+
+
+def move_by_keys(page, name, times=1):
+    """Press a key that changes what a figure says, whichever it is."""
+    movers = "[role=application], .track input, .stage button, [aria-label=top-p]"
+    page.locator(f"{movers}, [aria-label*=training]").first.focus()
+    press(page, *["ArrowLeft" if name == "sampling" else "ArrowRight"] * times)
 
 
 def drag(page, start, *places):
@@ -185,8 +190,6 @@ def touch_drag(page, start, end):
 
     send("touchStart", start)
     for step in range(1, 9):
-        send(
-            "touchMove",
-            [a + (b - a) * step / 8 for a, b in zip(start, end, strict=True)],
-        )
+        there = [a + (b - a) * step / 8 for a, b in zip(start, end, strict=True)]
+        send("touchMove", there)
     send("touchEnd")

@@ -36,13 +36,6 @@ def test_rollout_of_one_layer_is_half_of_it_and_half_what_was_there():
     assert torch.equal(found, torch.tensor([[[1.0, 0.0], [0.25, 0.75]]]))
 
 
-def test_rollout_follows_a_chain_through_two_layers():
-    back = torch.tensor([[1.0, 0, 0], [1, 0, 0], [0, 1, 0]])  # to the token before
-    found = rollout([back[None, None]] * 2)[0]
-    # Of the last token a quarter is the first, by way of the second.
-    assert torch.equal(found[2], torch.tensor([0.25, 0.5, 0.25]))
-
-
 def test_rollout_multiplies_later_layers_from_the_left():
     one, other = torch.rand(2, 3, 4, 5, 5, generator=torch.manual_seed(0)).softmax(-1)
     halves = [(w.mean(1) + torch.eye(5)) / 2 for w in (one, other)]

@@ -186,12 +186,6 @@ class TestAdditiveAttention:
             expected = scores.softmax(0) @ values
             torch.testing.assert_close(layer(queries, keys, values)[i], expected)
 
-    def test_a_padded_batch_gives_what_each_sequence_gives_alone(self):
-        layer, (Q, K, V) = AdditiveAttention(4, 4, 7), torch.randn(3, 2, 5, 4)
-        padded = layer(Q, K, V, padding_mask([3, 5], 5))
-        alone = layer(Q[:1], K[:1, :3], V[:1, :3])
-        torch.testing.assert_close(padded[:1], alone)
-
 
 def twins(d_model, num_heads, *, bias=True):
     """Build our multi-head attention and torch's with the same weights."""
@@ -223,12 +217,6 @@ class TestMultiHeadAttention:
         with record_attention(ours) as maps:
             torch.testing.assert_close(ours(x, x, x, causal=causal), expected)
         torch.testing.assert_close(maps[""], weights)
-
-    def test_gradients_are_finite_when_a_query_may_attend_to_nothing(self):
-        layer, x = MultiHeadAttention(8, 2), torch.randn(1, 5, 8, requires_grad=True)
-        layer(x, x, x, SOME_EMPTY_ROWS).sum().backward()
-        for tensor in (x, *layer.parameters()):
-            assert tensor.grad.isfinite().all()
 
     def test_changing_the_future_leaves_the_past(self):
         layer, x = MultiHeadAttention(8, 2), torch.randn(1, 6, 8)

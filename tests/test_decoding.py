@@ -76,16 +76,6 @@ def test_log_probabilities_are_those_of_teacher_forcing(decoder, decode):
     assert len({*lengths}) > 1
 
 
-def test_a_beam_of_one_is_greedy():
-    for seed in range(4):
-        one, other = (
-            decoded(decode, make_model(seed))
-            for decode in (greedy, partial(beam_search, num_beams=1))
-        )
-        assert one.tokens == other.tokens
-        torch.testing.assert_close(one.log_probs, other.log_probs)
-
-
 @pytest.mark.parametrize("decode", [greedy, partial(beam_search, num_beams=2)])
 def test_dropout_is_off_and_comes_back(decode):
     model = make_model(0, dropout=0.5)

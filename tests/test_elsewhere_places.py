@@ -3,6 +3,8 @@
 Each test names the file that it has its numbers from: facts are copied, and no code.
 """
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -12,13 +14,14 @@ from test_elsewhere import within
 from torch import nn
 from torchvision.models.swin_transformer import ShiftedWindowAttention
 
+from tools.notebooks import read_notebook, source_of
 from tutorial_lib.attention import MultiHeadAttention, nadaraya_watson
+from tutorial_lib.definitions import source_in
 from tutorial_lib.kernels import boxcar, epanechnikov, gaussian, triangular
 from tutorial_lib.position import (
     ALiBi,
     RotaryEncoding,
     SinusoidalEncoding,
-    laplacian_eigenvectors,
     sinusoids,
 )
 from tutorial_lib.windows import window_attention
@@ -205,11 +208,16 @@ def test_linear_bias_of_14_heads():
 def test_spectrum():
     # networkx, networkx/linalg/tests/test_spectrum.py, test_laplacian_spectrum: the
     # graph of degrees 3, 2, 2, 1 and 0, once with edges of weight 1, once of 0.5.
+    # The function stands on the page of the excursion that is about it.
+    page = read_notebook(Path(__file__).parents[1] / "notebooks" / "x_places.ipynb")
+    [cell] = [source_of(cell) for cell in page["cells"] if cell["id"] == "ring"]
+    names = {"torch": torch}
+    exec(source_in(cell, "laplacian_eigenvectors"), names)
     adjacency = torch.zeros(5, 5)
     for i, j in ((0, 1), (0, 2), (0, 3), (1, 2)):
         adjacency[i, j] = adjacency[j, i] = 1
     for weight in (1, 0.5):
-        values, _ = laplacian_eigenvectors(adjacency * weight, 5)
+        values, _ = names["laplacian_eigenvectors"](adjacency * weight, 5)
         expected = weight * torch.tensor([0.0, 0, 1, 3, 4])
         assert_within(values, expected, within("eigenvalues of a graph"))
 

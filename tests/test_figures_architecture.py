@@ -8,6 +8,7 @@ import re
 import pytest
 import torch
 from architecture_code import CODE
+from figures_in_browser import DRAWN, PHONE, architecture, press, width_of
 
 from tutorial_figures import show_architecture
 from tutorial_figures.architecture import ABOUT, PARTS, cut_at_comments
@@ -16,7 +17,6 @@ from tutorial_lib.definitions import source_of
 from tutorial_lib.masks import causal_mask, padding_mask
 from tutorial_lib.transformer import Decoder, Encoder, Transformer
 
-PHONE = {"viewport": {"width": 400, "height": 500}, "has_touch": True}
 DIAGRAM = transformer()
 BOXES = {box.name: box for box in DIAGRAM.boxes}
 FRAMES = {name: box.frame for name, box in BOXES.items() if box.frame}
@@ -56,11 +56,6 @@ MODULES = {
     r"feed_forward": "feed-forward",
     r"decoder\.lm_head": "linear",
 }
-
-
-@functools.cache
-def figure():
-    return show_architecture(CODE)
 
 
 def code_of(name):
@@ -173,9 +168,9 @@ def test_every_arrow_ends_at_the_edge_of_a_box_or_below_a_word():
 
 def test_every_part_is_listed_with_its_whole_source():
     for part, value in CODE.items():
-        cuts = figure().data["code"][part]["cuts"]
+        cuts = architecture().data["code"][part]["cuts"]
         assert "".join(cuts) == inspect.getsource(value)
-        assert figure().data["code"][part]["name"] == value.__name__
+        assert architecture().data["code"][part]["name"] == value.__name__
 
 
 def test_comments_and_docstrings_are_cut_out_of_the_code():
@@ -197,7 +192,7 @@ def test_every_mark_stands_in_the_library_s_code():
 
 def test_marked_lines_are_those_with_the_mark():
     lines = inspect.getsource(Transformer).splitlines()
-    found = [lines[i].strip() for i in figure().data["about"]["tied"]["marks"]]
+    found = [lines[i].strip() for i in architecture().data["about"]["tied"]["marks"]]
     assert found == [
         "if tied:",
         "decoder.lm_head.weight = decoder.embeddings.token_embedding.weight",
@@ -256,7 +251,7 @@ def test_code_without_a_source_is_refused_with_advice(value):
 @pytest.fixture
 def shown(shown):
     """Return a function that opens the figure's page."""
-    return functools.partial(shown, figure())
+    return functools.partial(shown, architecture())
 
 
 def button(page, name):
@@ -271,7 +266,7 @@ def chosen(page):
     return names[0]
 
 
-def test_every_box_leads_to_its_own_code_and_says_what_it_does(shown):
+def test_every_box_and_frame_leads_to_its_own_code_and_says_what_it_does(shown):
     page = shown()
     assert page.locator(".stage button").count() == len(BOXES)
     for name, box in BOXES.items():
@@ -279,60 +274,33 @@ def test_every_box_leads_to_its_own_code_and_says_what_it_does(shown):
         assert chosen(page) == name
         assert page.locator("pre").text_content() == code_of(name)
         about = ABOUT[box.about]
+        code = CODE[about.part].__name__
         assert page.locator(".readout").text_content() == (
-            f"{name}\n{about.does}\nin: {about.takes}\nout: {about.gives}\n"
-            f"code: {CODE[about.part].__name__}"
+            f"{name}\n{about.does}\nin: {about.takes}\nout: {about.gives}\ncode: {code}"
         )
-        listing = page.get_by_role(
-            "region", name=f"source of {CODE[about.part].__name__}"
-        )
-        assert listing.is_visible()
-
-
-def test_a_click_on_a_frame_is_one_on_its_name(shown):
-    page = shown()
+        assert page.get_by_role("region", name=f"source of {code}").is_visible()
     stage = page.locator(".stage").bounding_box()
     scale = stage["width"] / WIDTH
     for name, (x, y, _, height) in FRAMES.items():
-        page.mouse.click(
-            stage["x"] + scale * (x + 3), stage["y"] + scale * (y + height - 3)
-        )
+        x, y = stage["x"] + scale * (x + 3), stage["y"] + scale * (y + height - 3)
+        page.mouse.click(x, y)
         assert chosen(page) == name
 
 
-def test_tab_and_enter_open_a_box(shown):
+def test_keys_open_boxes_follow_the_stream_and_change_towers(shown):
     page = shown()
-    for key in ("Tab", "Tab", "Tab"):
-        page.keyboard.press(key)
+    press(page, "Tab", "Tab", "Tab")
     assert chosen(page) == "Transformer"
-    page.keyboard.press("Enter")
+    press(page, "Enter")
     assert chosen(page) == "encoder: embedding"
-    page.keyboard.press("Tab")
-    page.keyboard.press("Space")
+    press(page, "Tab", "Space")
     assert chosen(page) == "encoder: position"
-
-
-def test_arrow_keys_follow_the_stream_and_change_towers(shown):
-    page = shown()
-    button(page, "encoder: embedding").focus()
     seen = []
-    for key in (
-        "Up",
-        "Up",
-        "Up",
-        "Up",
-        "Right",
-        "Down",
-        "Down",
-        "Right",
-        "Left",
-        "Left",
-    ):
-        page.keyboard.press(f"Arrow{key}")
+    for key in ("Up", "Up", "Up", "Right", "Down", "Down", "Right", "Left", "Left"):
+        press(page, f"Arrow{key}")
         assert button(page, chosen(page)).evaluate("box => box.matches(':focus')")
         seen.append(chosen(page))
     assert seen == [
-        "encoder: position",
         "encoder: self-attention",
         "encoder: add & norm after self-attention",
         "encoder: feed-forward",
@@ -345,7 +313,7 @@ def test_arrow_keys_follow_the_stream_and_change_towers(shown):
     ]
 
 
-def test_arrow_keys_reach_every_box(shown):
+def test_arrow_keys_reach_every_box_and_in_the_code_choose_nothing(shown):
     page = shown()
     reached, waiting = set(), ["Transformer"]
     while waiting:
@@ -355,16 +323,12 @@ def test_arrow_keys_reach_every_box(shown):
         reached.add(name)
         for key in ("ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight"):
             button(page, name).focus()
-            page.keyboard.press(key)
+            press(page, key)
             waiting.append(chosen(page))
     assert reached == set(BOXES)
-
-
-def test_arrow_keys_in_the_code_scroll_it_and_choose_nothing(shown):
-    page = shown()
     button(page, "decoder").click()
     page.locator("pre").focus()
-    page.keyboard.press("ArrowDown")
+    press(page, "ArrowDown")
     page.wait_for_function(
         "document.querySelector('[data-figure]').shadowRoot"
         ".querySelector('pre').scrollTop > 0"
@@ -372,50 +336,36 @@ def test_arrow_keys_in_the_code_scroll_it_and_choose_nothing(shown):
     assert chosen(page) == "decoder"
 
 
+def assert_marked(page, name):
+    """Check that the lines that matter are marked, and the first is in sight."""
+    button(page, name).click()
+    source, marks = code_of(name).splitlines(), ABOUT[BOXES[name].about].marks
+    marked = [i for i, line in enumerate(source) if any(mark in line for mark in marks)]
+    high = page.locator("pre code").bounding_box()["height"] / len(source)
+    tops = page.locator("mark").evaluate_all("marks => marks.map(m => m.offsetTop)")
+    assert tops == pytest.approx([high * i for i in marked], abs=2)
+    first, window = page.locator("mark").first, page.locator("pre").bounding_box()
+    assert first.bounding_box()["height"] == pytest.approx(high, abs=1)
+    assert 0 <= first.bounding_box()["y"] - window["y"] <= window["height"] - high
+
+
 @pytest.mark.parametrize("options", [{}, PHONE], ids=["wide", "phone"])
-def test_the_lines_that_matter_are_marked_and_in_sight(options, shown):
+def test_the_lines_that_matter_are_marked_and_the_code_is_whole(options, shown):
     page = shown(**options)
-    lines = page.locator("pre code")
     for name in ("tied", "linear", "softmax", "decoder: cross-attention"):
-        button(page, name).click()
-        about = ABOUT[BOXES[name].about]
-        source = code_of(name).splitlines()
-        marked = [
-            i for i, line in enumerate(source) if any(m in line for m in about.marks)
-        ]
-        high = lines.bounding_box()["height"] / len(source)
-        tops = page.locator("mark").evaluate_all("marks => marks.map(m => m.offsetTop)")
-        assert tops == pytest.approx([high * i for i in marked], abs=2)
-        first, window = page.locator("mark").first, page.locator("pre").bounding_box()
-        assert first.bounding_box()["height"] == pytest.approx(high, abs=1)
-        top = first.bounding_box()["y"] - window["y"]
-        assert 0 <= top <= window["height"] - high
+        assert_marked(page, name)
+    listing = page.locator("pre")
     button(page, "encoder: embedding").click()
     assert page.locator("mark").count() == 0
-    assert page.locator("pre").evaluate("pre => pre.scrollTop") == 0
-
-
-@pytest.mark.parametrize("options", [{}, PHONE], ids=["wide", "phone"])
-def test_the_code_scrolls_to_its_last_letter(options, shown):
-    page = shown(**options)
+    assert listing.evaluate("pre => pre.scrollTop") == 0
     button(page, "decoder").click()
-    listing = page.locator("pre")
     listing.evaluate("pre => pre.scrollTo(9999, 9999)")
-    window, end = listing.bounding_box(), page.evaluate(ENDS)
-    assert listing.evaluate("pre => pre.scrollTop > 0")
     assert listing.evaluate("pre => pre.scrollLeft > 0") == bool(options)
-    assert window["x"] < end["right"] <= window["x"] + window["width"]
-    assert window["y"] < end["bottom"] <= window["y"] + window["height"]
-
-
-@pytest.mark.parametrize("options", [{}, PHONE], ids=["wide", "phone"])
-def test_on_paper_the_code_is_whole(options, shown):
-    page = shown(**options)
-    button(page, "decoder").click()
-    page.emulate_media(media="print")
-    window, end = page.locator("pre").bounding_box(), page.evaluate(ENDS)
-    assert end["right"] <= window["x"] + window["width"]
-    assert end["bottom"] <= window["y"] + window["height"]
+    for medium in ("screen", "print"):
+        page.emulate_media(media=medium)
+        window, end = listing.bounding_box(), page.evaluate(ENDS)
+        assert window["x"] < end["right"] <= window["x"] + window["width"]
+        assert window["y"] < end["bottom"] <= window["y"] + window["height"]
 
 
 def test_what_is_told_stands_beside_the_diagram_and_the_code_below_both(shown):
@@ -427,35 +377,32 @@ def test_what_is_told_stands_beside_the_diagram_and_the_code_below_both(shown):
     assert told["y"] + told["height"] <= code["y"] and code["x"] < told["x"]
 
 
-def test_on_a_phone_what_is_told_stays_in_sight_while_the_diagram_scrolls(shown):
+def test_on_a_phone_what_is_told_stays_in_sight(shown, barriers):
     page = shown(**PHONE)
     for scrolled in (0, 100, 200):
         page.evaluate("scrolled => scrollTo(0, scrolled)", scrolled)
         told = page.locator(".readout").bounding_box()
         assert told["y"] > 0 and told["y"] + told["height"] <= 501
-
-
-def test_a_tap_brings_what_a_box_does_into_sight(shown):
-    page = shown(**PHONE)
-    button(page, "decoder: feed-forward").tap()
-    assert chosen(page) == "decoder: feed-forward"
-    sentence = page.locator(".readout").bounding_box()
-    assert sentence["y"] >= 0 and sentence["y"] + sentence["height"] <= 501
-
-
-@pytest.mark.parametrize("width", [360, 400, 688, 1200])
-def test_labels_fit_their_boxes_and_stay_legible(width, shown):
-    page = shown(viewport={"width": width, "height": 700})
-    labels = page.locator(".stage button").evaluate_all(LABELS)
-    assert len(labels) == len(BOXES)
-    for over, under, size in labels:
-        assert over <= 1 and under <= 1 and 10 <= size <= 14
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_marked_code_and_chosen_boxes_are_open_to_anybody(scheme, shown, barriers):
-    page = shown(color_scheme=scheme, **PHONE)
-    for name in ("decoder: cross-attention", "encoder block"):
-        button(page, name).click()
+    button(page, "decoder: cross-attention").tap()
+    assert chosen(page) == "decoder: cross-attention"
+    told = page.locator(".readout").bounding_box()
+    assert told["y"] >= 0 and told["y"] + told["height"] <= 501
+    for scheme in ("light", "dark"):  # a chosen box, and marks in the code
+        page.emulate_media(color_scheme=scheme)
+        page.wait_for_function(
+            "dark => !!document.querySelector('[data-dark]') === dark",
+            arg=scheme == "dark",
+        )
         assert barriers(page) == []
+
+
+def test_labels_fit_their_boxes_and_stay_legible(shown):
+    page = shown(viewport={"width": 1200, "height": 700})
+    for width in (1200, 688, 400, 360):
+        page.set_viewport_size({"width": width, "height": 700})
+        page.evaluate(DRAWN)
+        labels = page.locator(".stage button").evaluate_all(LABELS)
+        assert len(labels) == len(BOXES)
+        for over, under, size in labels:
+            assert over <= 1 and under <= 1 and 10 <= size <= 14
+        assert width_of(page) <= width

@@ -1,186 +1,196 @@
-"""What every figure does after real mouse, key and touch events in a browser."""
+"""What every figure does in a browser: the rules that hold for all of them.
+
+One page of a figure is tried by one rule after the other. All that fail are named.
+"""
 
 import pytest
 import torch
 from architecture_code import CODE
 from figures_in_browser import (
     FIGURES,
-    PHONE,
     UNREPORTED,
+    every_figure,
+    move_by_keys,
     press,
+    press_in_stage,
     said,
-    sampling,
+    softmax,
+    stop_clock,
     without_isolates,
+    without_picture,
+    write_page,
 )
+from playwright.sync_api import Error
 
-from tutorial_figures import (
-    show_architecture,
-    show_attention,
-    show_generation,
-    show_kernel_regression,
-    show_learning,
-    show_patch_attention,
-    show_positions,
-    show_sampling,
-    show_softmax,
-)
+import tutorial_figures as figures
 
-CORNERS = [[0, 0], [1, 0], [0, 1]]
-every_figure = pytest.mark.parametrize("show", FIGURES)
+LONG = "A rather long title " * 4
+CONTROLS = "button, select, input, [tabindex='0']"
+REACHED = """() => {
+  const { shadowRoot } = document.querySelector("[data-figure]");
+  (window.reached ??= new Set()).add(shadowRoot.activeElement);
+}"""
+UNREACHED = """controls => {
+  const { shadowRoot } = document.querySelector("[data-figure]");
+  return [...shadowRoot.querySelectorAll(controls)]
+    .filter((node) => node.checkVisibility() && !node.disabled && !reached.has(node))
+    .map((node) => node.ariaLabel || node.textContent || node.outerHTML);
+}"""
+LISTEN = """() => {
+  [window.told, window.heard] = [[], []];
+  addEventListener("keydown", (event) => heard.push(event.key));
+  const { shadowRoot } = document.querySelector("[data-figure]");
+  const live = shadowRoot.querySelector("[aria-live=polite]");
+  const tell = () => told.push(live.textContent);
+  new MutationObserver(tell).observe(live, { childList: true });
+}"""
+NAMELESS = """() => {
+  const { shadowRoot } = document.querySelector("[data-figure]");
+  const named = shadowRoot.querySelectorAll("[role=application], [role=group]");
+  return [...named].filter((node) => !node.ariaLabel).map((node) => node.outerHTML);
+}"""
 
 
-@every_figure
-def test_a_figure_starts_and_hides_its_picture(show, shown):
-    page = shown(show(title="A title"), pictured=True)
+def it_says_what_it_shows_in_place_of_its_picture(page, name, barriers):
     assert said(page)
-    assert page.get_by_text("A title", exact=True).is_visible()
+    assert page.get_by_text(LONG.strip(), exact=True).is_visible()
     assert not page.locator("img").is_visible()
+    assert page.evaluate(NAMELESS) == []
 
 
-@every_figure
-def test_without_javascript_the_picture_stands_with_its_sentence(show, shown):
-    figure = show()
-    picture = shown(figure, pictured=True, java_script_enabled=False).locator("img")
-    assert picture.is_visible() and picture.bounding_box()["height"] > 100
-    assert picture.get_attribute("alt") == figure.text
-
-
-@every_figure
-def test_a_figure_that_cannot_start_shows_its_picture(show, shown):
-    broken = "Element.prototype.append = () => { throw 'broken'; };"
-    page = shown(show(), pictured=True, script=UNREPORTED + broken)
-    assert page.locator("img").is_visible()
-
-
-@every_figure
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_barriers_for_anybody(show, scheme, shown, barriers):
-    page = shown(show(title="A title"), color_scheme=scheme)
-    assert (page.locator("[data-dark]").count() == 1) == (scheme == "dark")
+def no_barriers_in_the_light(page, name, barriers):
+    assert page.locator("[data-dark]").count() == 0
     assert barriers(page) == []
 
 
-@every_figure
-def test_controls_are_large_enough_to_hit(show, shown):
-    page = shown(show(), **PHONE)
-    for control in page.locator("button, select, input[type=range], label").all():
-        if not control.is_visible():
-            continue
-        box = control.bounding_box()
-        assert box["height"] >= 24 and box["width"] >= 24
+def tab_reaches_every_control(page, name, barriers):
+    for _ in range(page.locator(CONTROLS).count() + 1):
+        page.keyboard.press("Tab")
+        page.evaluate(REACHED)
+    assert page.evaluate(UNREACHED, CONTROLS) == []
 
 
-@every_figure
-def test_a_phone_needs_no_sideways_scrolling(show, shown):
-    page = shown(show(title="A rather long title " * 4), **PHONE)
-    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+def keys_stay_in_it_and_the_last_sentence_is_told(page, name, barriers):
+    stop_clock(page)
+    page.evaluate(LISTEN)
+    before = said(page)
+    move_by_keys(page, name, times=5)
+    press(page, "d", "d")
+    page.clock.run_for(700)
+    assert page.evaluate("heard") == []
+    assert page.locator("[data-lm-suppress-shortcuts=true]").count() == 1
+    assert said(page) != before
+    assert list(map(without_isolates, page.evaluate("told"))) == [said(page)]
 
 
-@every_figure
-def test_a_figure_follows_the_page_into_the_dark_and_back(show, shown):
-    page = shown(show())
-    host = page.locator("[data-figure]")
-    page.evaluate("document.body.style.cssText = 'background: #111; color: #eee'")
-    page.wait_for_function("document.querySelector('[data-dark]')")
-    page.evaluate("document.body.style.cssText = ''")
-    page.wait_for_function("!document.querySelector('[data-dark]')")
+def it_turns_dark_with_its_page(page, name, barriers):
+    for style, dark in (("background: #111; color: #eee", 1), ("", 0)):
+        page.evaluate("style => { document.body.style.cssText = style }", style)
+        page.clock.run_for(100)
+        assert page.locator("[data-dark]").count() == dark
     page.emulate_media(color_scheme="dark")
+    page.clock.resume()
     page.wait_for_function("document.querySelector('[data-dark]')")
+    host = page.locator("[data-figure]")
     assert host.evaluate("host => getComputedStyle(host).colorScheme") == "dark"
 
 
-@every_figure
-def test_the_same_figure_twice_on_a_page_runs_twice(show, page_at, tmp_path):
-    (tmp_path / "two.html").write_text(
-        f"<!doctype html><meta charset=utf-8>{show().html}<hr>{show().html}"
-    )
-    page = page_at(tmp_path / "two.html")
-    page.locator(".readout").nth(1).wait_for()
-    assert page.locator(".readout").count() == 2
+def no_barriers_in_the_dark(page, name, barriers):
+    assert barriers(page) == []
+
+
+def it_fits_a_phone_with_controls_for_a_finger(page, name, barriers):
+    page.set_viewport_size({"width": 400, "height": 800})
+    page.wait_for_function("document.documentElement.scrollWidth <= 400")
+    for control in page.locator("button, select, input[type=range], label").all():
+        if control.is_visible():
+            box = control.bounding_box()
+            assert box["height"] >= 24 and box["width"] >= 24, control.inner_text()
+
+
+RULES = (
+    it_says_what_it_shows_in_place_of_its_picture,
+    no_barriers_in_the_light,
+    tab_reaches_every_control,
+    keys_stay_in_it_and_the_last_sentence_is_told,
+    it_turns_dark_with_its_page,
+    no_barriers_in_the_dark,
+    it_fits_a_phone_with_controls_for_a_finger,
+)
 
 
 @every_figure
-def test_a_figure_runs_in_a_sandbox(show, page_at, tmp_path):
-    show().save(tmp_path / "inner.html")
+def test_a_figure_keeps_the_rules_of_all(name, shown, barriers):
+    page, faults = shown(FIGURES[name](title=LONG)), []
+    page.set_default_timeout(5000)
+    for rule in RULES:
+        try:
+            rule(page, name, barriers)
+        except (AssertionError, Error) as fault:
+            faults.append(f"{rule.__name__}: {fault}")
+    assert not faults, "\n".join(faults)
+
+
+@every_figure
+def test_a_figure_runs_in_a_sandbox_twice_and_once_it_is_shown(
+    name, reload_at, tmp_path
+):
+    figure = without_picture(FIGURES[name]())
+    figure.save(tmp_path / "inner.html")
     frame = '<iframe sandbox="allow-scripts" src="inner.html" width=700 height=700>'
-    (tmp_path / "outer.html").write_text(f"<!doctype html>{frame}")
-    page = page_at(tmp_path / "outer.html")
-    assert page.frame_locator("iframe").locator(".readout").inner_text()
-
-
-@every_figure
-def test_a_hidden_figure_draws_itself_when_it_appears(show, page_at, tmp_path):
-    (tmp_path / "hidden.html").write_text(
-        f"<!doctype html><meta charset=utf-8><main hidden>{show().html}</main>"
-    )
-    page = page_at(tmp_path / "hidden.html")
+    body = f"{frame}</iframe><main hidden>{figure.html}</main>{figure.html * 2}"
+    page = reload_at(write_page(tmp_path / "copies.html", body))
+    framed = page.frame_locator("iframe").locator(".readout")
+    page.locator(".readout", has_text=" ").nth(1).wait_for()
     page.locator("main").evaluate("main => main.hidden = false")
-    page.locator(".readout", has_text=" ").wait_for()
+    page.locator(".readout", has_text=" ").nth(2).wait_for()
+    assert page.locator(".readout").count() == 3
+    assert framed.inner_text()
 
 
-@every_figure
-def test_keys_pressed_in_a_figure_stay_there(show, shown):
-    page = shown(show())
-    page.evaluate("addEventListener('keydown', event => (window.heard = event.key))")
-    page.locator("input, .stage button, [role=application]").first.focus()
-    press(page, "ArrowRight", "d", "d")
-    assert page.evaluate("window.heard") is None
-    assert page.locator("[data-lm-suppress-shortcuts=true]").count() == 1
+def test_without_javascript_the_picture_stands_with_its_sentence(shown):
+    page = shown(softmax(), pictured=True, java_script_enabled=False)
+    picture = page.locator("img")
+    assert picture.is_visible() and picture.bounding_box()["height"] > 100
+    assert picture.get_attribute("alt") == softmax().text
 
 
-@every_figure
-def test_screen_readers_hear_the_last_of_many_sentences_only(show, shown):
-    page = shown(show())
-    live = page.locator("[aria-live=polite]")
-    page.evaluate("window.told = []")
-    live.evaluate(
-        "node => new MutationObserver(() => window.told.push(node.textContent))"
-        ".observe(node, {childList: true})"
-    )
-    moved = "[role=application], .track input, .stage button, [aria-label=top-p]"
-    page.locator(f"{moved}, [aria-label*=training]").first.focus()
-    press(page, *["ArrowLeft" if show is sampling else "ArrowRight"] * 5)
-    page.wait_for_function("window.told.length")
-    assert list(map(without_isolates, page.evaluate("window.told"))) == [said(page)]
+def test_a_figure_that_cannot_start_shows_its_picture(shown):
+    broken = "Element.prototype.append = () => { throw 'broken'; };"
+    page = shown(softmax(), pictured=True, script=UNREPORTED + broken)
+    assert page.locator("img").is_visible()
 
 
-@every_figure
-def test_a_narrower_page_draws_the_figure_narrower(show, shown):
-    page = shown(show())
-    page.set_viewport_size({"width": 420, "height": 800})
-    page.wait_for_function("document.documentElement.scrollWidth <= 420")
+HOSTILE = "<img src=x onerror=window.hacked=1>"
+SCRIPT = "</script><script>window.hacked=1</script>"
+PAIR, CORNERS = [HOSTILE, SCRIPT], [[0, 0], [1, 0], [0, 1]]
+EYE = torch.eye(2)
 
 
-def test_hostile_text_is_shown_as_text(shown):
-    hostile = "<img src=x onerror=window.hacked=1>"
-    script = "</script><script>window.hacked=1</script>"
-    names = {"names": (hostile, script), "title": f"{hostile} {script}"}
-    for figure in (
-        show_attention(torch.eye(2), [hostile, script], **names),
-        show_softmax([1.0, 2.0], labels=[hostile, script], title=hostile),
-        show_sampling([1.0, 2.0], [hostile, script], title=hostile),
-        show_generation(
-            torch.eye(2),
-            torch.eye(2),
-            [hostile, script],
-            [hostile, script],
-            title=hostile,
+@pytest.mark.parametrize(
+    "figure",
+    [
+        figures.show_attention(EYE, PAIR, names=PAIR, title=HOSTILE),
+        figures.show_softmax([1.0, 2.0], labels=PAIR, title=HOSTILE),
+        figures.show_sampling([1.0, 2.0], PAIR, prompt=SCRIPT, title=HOSTILE),
+        figures.show_generation(EYE, EYE, PAIR, PAIR, title=HOSTILE),
+        figures.show_learning(
+            torch.eye(3), CORNERS, labels=[*PAIR, "c"], title=HOSTILE
         ),
-        show_kernel_regression([0, 1], [0, 1], title=f"{script} {hostile}"),
-        show_learning(
-            torch.eye(3), CORNERS, labels=[hostile, script, "c"], title=hostile
+        figures.show_patch_attention(
+            EYE, torch.ones(1, 2), questions=PAIR, title=HOSTILE
         ),
-        show_positions(8, 4, title=f"{hostile} {script}"),
-        show_patch_attention(torch.eye(5), torch.eye(4), title=f"{hostile} {script}"),
-        show_architecture(CODE, title=f"{script} {hostile}"),
-    ):
-        page = shown(figure)
-        press(page, *["Tab"] * 4, "ArrowDown", "ArrowRight")
-        assert page.evaluate("window.hacked") is None
-        assert page.locator("img").count() == 1  # the picture
-        assert page.locator("script").count() == 1
-        assert hostile in page.locator("b").inner_text()
-    page = shown(show_attention(torch.eye(2), [hostile, script]))
-    page.locator("[role=application]").focus()
-    press(page, "ArrowDown", "ArrowRight")
-    assert f"«{hostile}» the weight 1.000" in said(page)
+        figures.show_architecture(CODE, title=HOSTILE),
+    ],
+    ids=lambda figure: figure.name,
+)
+def test_hostile_text_is_shown_as_text(figure, shown):
+    page = shown(figure)
+    press(page, *["Tab"] * 4, "ArrowDown", "ArrowRight")
+    assert page.evaluate("window.hacked") is None
+    assert page.locator("img").count() == 1  # the picture
+    assert page.locator("script").count() == 1
+    assert HOSTILE in page.locator("b").inner_text()
+    if figure.name == "attention":
+        press_in_stage(page, "ArrowDown", "ArrowRight")
+        assert f"«{HOSTILE}» the weight" in said(page).replace(SCRIPT, HOSTILE)

@@ -12,6 +12,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from conftest import opened
 from small_book import (
     BUILD,
     FORK,
@@ -200,6 +201,21 @@ def test_a_choice_by_keyboard_keeps_its_place(chapter_at):
     assert focused.inner_text().startswith("nothing")
     assert focused.get_attribute("aria-pressed") == "true"
     assert page.locator(".options").first.locator("[aria-disabled=true]").count() == 3
+
+
+def test_in_firefox_a_choice_and_a_link_open_the_answer(built, firefox):
+    file = built / "_build/html/notebooks/08_two.html"
+    for act in (
+        lambda page: option(page, "nothing").press("Enter"),
+        lambda page: page.get_by_role("link", name="what waits").click(),
+    ):
+        with opened(firefox, file) as (page, problems):
+            page.wait_for_function(MATH_IS_SET)
+            assert not is_open(page)
+            act(page)
+            page.wait_for_function("() => !document.querySelector('.answer').hidden")
+            assert is_open(page)
+        assert problems == []
 
 
 def test_who_does_not_guess_is_shown_the_answer_and_taken_to_it(chapter_at):

@@ -1,7 +1,7 @@
 """What a reader sees of windows on a grid after real events in a browser."""
 
 import pytest
-from figures_in_browser import PHONE, handle, press, said, windows
+from figures_in_browser import PHONE, handle, press, press_in_stage, said, windows
 
 from tutorial_lib.windows import shifted_window_mask
 
@@ -24,39 +24,37 @@ def told(place, layers=2, shifted=True):
 def assert_shows(page, place, **options):
     sentence, (read, heard) = told(place, **options)
     assert said(page) == sentence
-    assert page.locator("svg .reads").count() == read
-    assert page.locator("svg .reads, svg .known").count() == heard
-    framed = page.locator("svg text", has_text=f"{place[0]},{place[1]}")
-    box = framed.bounding_box()
-    middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    assert page.locator(".stage .reads").count() == read
+    assert page.locator(".stage .reads, .stage .known").count() == heard
+    middle = handle(page, token(place))
     assert handle(page, ".frame") == pytest.approx(middle, abs=4)
 
 
+def token(place):
+    return f"svg text:text-is('{place[0]},{place[1]}')"
+
+
 def click(page, place):
-    page.mouse.click(*handle(page, f"svg text:text-is('{place[0]},{place[1]}')"))
+    page.mouse.click(*handle(page, token(place)))
 
 
-def test_a_clicked_token_shows_what_it_reads_and_has_heard_of(shown):
+def test_a_token_shows_what_it_reads_and_has_heard_of_with_and_without_shift(shown):
     page = shown(windows())
     assert_shows(page, (3, 3))
     for place in ((0, 0), (1, 6), (7, 4), (5, 5)):
         click(page, place)
         assert_shows(page, place)
-
-
-def test_without_the_shift_no_layer_leaves_the_window(shown):
-    page = shown(windows(layers=4))
+    page.get_by_label("layers", exact=True).fill("4")
     page.get_by_label("shift every other layer").uncheck()
-    assert_shows(page, (3, 3), layers=4, shifted=False)
+    assert_shows(page, (5, 5), layers=4, shifted=False)
     page.get_by_label("shift every other layer").check()
     page.get_by_label("layers", exact=True).fill("3")
-    click(page, (0, 0))
-    assert_shows(page, (0, 0), layers=3)
+    assert_shows(page, (5, 5), layers=3)
 
 
 def test_arrow_keys_move_and_end_at_the_edges(shown):
     page = shown(windows(token=(0, 1)))
-    page.locator("[role=application]").focus()
+    press_in_stage(page)
     for key, place in (
         ("ArrowUp", (0, 1)),
         ("ArrowLeft", (0, 0)),
@@ -76,15 +74,15 @@ def test_rolling_makes_whole_windows_and_masks_what_came_from_elsewhere(shown):
         sentence, (read, _) = told(place)
         hidden = f" Rolled, {masked} places of its window are masked."
         assert said(page) == sentence + hidden
-        assert page.locator("svg .masked").count() == masked == 16 - read
+        assert page.locator(".stage .masked").count() == masked == 16 - read
     click(page, (2, 2))
-    frame, stage = (page.locator(of).bounding_box() for of in (".frame", "svg"))
+    frame, stage = (page.locator(of).bounding_box() for of in (".frame", ".stage"))
     assert (frame["x"] - stage["x"], frame["y"] - stage["y"]) < (4, 4)
 
 
 def test_a_phone_shows_the_whole_grid(shown):
     page = shown(windows(), **PHONE)
-    box = page.locator("svg").bounding_box()
+    box = page.locator(".stage").bounding_box()
     assert box["x"] + box["width"] <= 400
-    page.touchscreen.tap(*handle(page, "svg text:text-is('6,6')"))
+    page.touchscreen.tap(*handle(page, token((6, 6))))
     assert_shows(page, (6, 6))

@@ -4,7 +4,6 @@ A page needs no other page, no script of ours and no internet. The same figures 
 the same bytes. This module knows names, captions and files, not where they come from.
 """
 
-import re
 from html import escape
 
 from tutorial_lib.plotting.colors import DARK, LIGHT
@@ -33,12 +32,10 @@ a {{ color: inherit; }}
 </main>
 </html>
 """
-BOOKS_OWN_STYLE = re.compile(r"^<style>.*?</style>", re.DOTALL)
 
 
 def live_page(fragment, title, caption, style):
     """Return a live figure, an HTML fragment, as a page of its own."""
-    fragment = BOOKS_OWN_STYLE.sub("", fragment)
     caption = f"<figcaption>{escape(caption)}</figcaption>"
     return _page(title, f"<figure>\n{fragment}\n{caption}\n</figure>", style)
 

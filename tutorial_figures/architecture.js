@@ -32,10 +32,7 @@ function drawMask(svg, [middle, height, rows], cell) {
     const y = height + cell * (query - rows.length / 2);
     const shape = { x, y, width: cell, height: cell };
     add(svg, "rect", { ...shape, class: seen === "1" ? "seen" : "hidden" });
-    const half = cell / 2;
-    const d = `M${x},${y + half}l${half},${-half}m${half},0l${-cell},${cell}` +
-      `m${half},0l${half},${-half}`;
-    if (seen === "0") add(svg, "path", { d });
+    if (seen === "0") add(svg, "path", { d: hatch(x, y, cell) });
   }));
 }
 
@@ -74,15 +71,12 @@ function architecture(root, data, host) {
   for (const [x, y, text] of data.texts) addText(svg, x, y, text, "middle");
   for (const mask of data.masks) drawMask(svg, mask, data.cell);
 
-  stage.onkeydown = (event) => {
-    const direction = ARROWS[event.key];
-    if (!direction) return;
-    event.preventDefault();
-    const from = parts.findIndex(({ button }) => button === event.target);
-    const next = findNext(boxes, from, direction);
+  onArrows(stage, (step, target) => {
+    const from = parts.findIndex(({ button }) => button === target);
+    const next = findNext(boxes, from, step);
     parts[next].button.focus();
     choose(next);
-  };
+  });
 
   function choose(chosen) {
     parts.forEach(({ button, frame }, i) => {

@@ -81,8 +81,11 @@ function drawHeatmap(scene, { left, top, cell, flat, named, reach }) {
   const high = cell * queries.length;
   const x = (key) => left + cell * key;
   const y = (query) => top + cell * query;
-  const box = add(scene.views, "div", { tabindex: 0, role: "application" });
-  box.ariaLabel = `heatmap, ${names[0]} by ${names[1]}, arrow keys move`;
+  const help = `heatmap, ${names[0]} by ${names[1]}, arrow keys move`;
+  const box = addStage(scene.views, help, ([right, up]) => {
+    const query = clamp(now.query - up, -1, queries.length - 1);
+    scene.point(query, clamp(now.key + right, -1, keys.length - 1), true);
+  }, () => scene.point(-1, -1));
   const canvas = add(box, "canvas", {
     style: `left:${left}px;top:${top}px;width:${wide}px;height:${high}px`,
   });
@@ -107,10 +110,7 @@ function drawHeatmap(scene, { left, top, cell, flat, named, reach }) {
     const d = cells.filter((pair) => isIn(...pair)).map(draw).join("");
     add(svg, "path", { class: kind, d });
   };
-  const half = cell / 2;
-  addPath("hatch", scene.isMasked, ([query, key]) =>
-    `M${x(key)},${y(query) + half}l${half},${-half}m${half},0l${-cell},${cell}` +
-    `m${half},0l${half},${-half}`);
+  addPath("hatch", scene.isMasked, ([query, key]) => hatch(x(key), y(query), cell));
   // Inset, so that neighbors stay apart and the pointer's frame goes around it; in two
   // tones, of which one stands out from any cell.
   const side = cell - 4;
@@ -126,14 +126,6 @@ function drawHeatmap(scene, { left, top, cell, flat, named, reach }) {
     const key = Math.floor((right - left) / cell);
     return query in queries && key in keys ? [query, key] : [-1, -1];
   });
-  box.onkeydown = (event) => {
-    const move = ARROWS[event.key];
-    if (event.key === "Escape") scene.point(-1, -1);
-    if (!move) return;
-    event.preventDefault();
-    const query = clamp(now.query - move[1], -1, queries.length - 1);
-    scene.point(query, clamp(now.key + move[0], -1, keys.length - 1), true);
-  };
 
   function recolor() {
     const tops = queries.map((_, query) => now.stretched

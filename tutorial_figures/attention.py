@@ -6,8 +6,7 @@ This module knows no model: weights and tokens go in.
 import numpy as np
 import torch
 
-from tutorial_lib.plotting.colors import scale
-from tutorial_lib.plotting.heatmaps import add_legend, draw_outline
+from tutorial_lib.plotting.heatmaps import show_heatmaps
 
 from .figure import Figure
 from .inputs import (
@@ -17,13 +16,11 @@ from .inputs import (
     as_outline,
     as_text,
     check_tokens,
-    check_weights,
     choose,
     where,
-    with_mean,
 )
 
-SHARED = ("colors.js", "heads.js")
+MOST_NAMED = 40  # tokens of a side, in the picture
 
 
 def show_attention(
@@ -55,21 +52,19 @@ def show_attention(
     keys = queries if key_tokens is None else [as_text(token) for token in key_tokens]
     weights = as_layers(weights)
     check_tokens(weights, queries, keys)
-    check_weights(weights)
-    shown = choose(weights, layer, head)
+    shown, first = choose(weights, layer, head)
     mask = None if mask is None else as_mask(mask, weights.shape[-2:])
     outline = as_outline(outline, weights.shape[-2:])
     names, outlined = [as_text(name) for name in names], as_text(outline_label)
     data = {"queries": queries, "keys": keys, "names": names, "shown": shown}
     data |= {"outlined": outlined, **as_data(weights, mask, outline)}
-    first = with_mean(weights)[shown["layer"], shown["head"]]
     return Figure(
         "attention",
         data,
         text=_sentence(first, data) + _agreement(first, data, outline),
         title=title,
-        shared=SHARED,
-        draw=lambda: _draw(first, data, mask, outline),
+        shared=("colors.js", "heads.js"),
+        draw=lambda _: _draw(first, data, mask, outline),
     )
 
 
@@ -97,39 +92,19 @@ def _agreement(weights, data, outline):
 
 
 def _draw(weights, data, mask, outline):
-    from matplotlib.figure import Figure as Canvas
-
-    rows, columns = weights.shape
-    cell = min(0.42, 8 / max(rows, columns))
-    size = 2.4 + columns * cell, 1.6 + rows * cell
-    fig = Canvas(figsize=size, layout="constrained")
-    ax = fig.subplots()
-    image = ax.imshow(weights, cmap=scale("weights"), vmin=0, vmax=1)
-    _hatch(ax, mask)
-    if outline is not None:
-        draw_outline(ax, torch.from_numpy(outline), size=cell)
-        add_legend(fig, data["outlined"])
-    labelled = slice(None) if cell >= 0.2 else slice(0)
-    turned = {"rotation": 45, "ha": "left", "rotation_mode": "anchor"}
-    ax.xaxis.tick_top()
-    ax.set_xticks(range(columns)[labelled], _short(data["keys"])[labelled], **turned)
-    ax.set_yticks(range(rows)[labelled], _short(data["queries"])[labelled])
-    ax.tick_params(length=0)
-    ax.xaxis.set_label_position("top")
-    ax.set_xlabel(_short(data["names"])[1])
-    ax.set_ylabel(_short(data["names"])[0])
-    ax.spines[:].set_visible(False)
-    shown = where(data)
-    fig.colorbar(image, ax=ax, label=f"weight ({shown})" if shown else "weight")
-    return fig
-
-
-def _hatch(ax, mask):
-    from matplotlib.patches import Rectangle
-
-    for query, key in [] if mask is None else np.argwhere(~mask):
-        style = {"fill": False, "edgecolor": "0.6", "hatch": "////", "linewidth": 0}
-        ax.add_patch(Rectangle((key - 0.5, query - 0.5), 1, 1, **style))
+    shown, named = where(data), max(weights.shape) <= MOST_NAMED
+    queries, keys, names = (_short(data[of]) for of in ("queries", "keys", "names"))
+    return show_heatmaps(
+        weights.clip(0, 1),
+        query_labels=queries if named else None,
+        key_labels=keys if named else None,
+        mask=None if mask is None else torch.tensor(mask),
+        outline=outline,
+        outline_label=data["outlined"],
+        label=f"weight ({shown})" if shown else "weight",
+        xlabel=names[1],
+        ylabel=names[0],
+    )
 
 
 def _short(tokens):

@@ -25,8 +25,21 @@ const fixed = (value, digits) => value.toFixed(digits).replace("-", "−");
 const clamp = (value, low, high) => Math.max(low, Math.min(high, value));
 const count = (length) => Array.from({ length }, (_, i) => i);
 const sum = (values) => values.reduce((total, value) => total + value, 0);
+const times = (a, b) => sum(a.map((value, i) => value * b[i]));
 // Isolated, so that a token written from right to left leaves the sentence alone.
 const quote = (token) => `«\u2068${token}\u2069»`;
+
+// Largest first subtracted, so that no power overflows.
+function softmaxOf(scores) {
+  const largest = Math.max(...scores);
+  const powers = scores.map((score) => Math.exp(score - largest));
+  const total = sum(powers);
+  return powers.map((power) => power / total);
+}
+
+// In nats.
+const entropyOf = (shares) =>
+  Math.abs(sum(shares.map((share) => share && share * Math.log(share))));
 
 function addSelect(bar, name, options, onChange) {
   const select = add(add(bar, "label", {}, name), "select", { "aria-label": name });
@@ -63,6 +76,47 @@ function addSlider(bar, name, range, onInput) {
   return slider;
 }
 
+// A share of 1: as a bar in a bed, and as a number beside it.
+const addBed = (parent) => add(add(parent, "span", { class: "bed" }), "span");
+
+function addShare(parent, kind) {
+  const cell = add(parent, "span", { class: `share ${kind}` });
+  return { bed: addBed(cell), number: add(cell, "span", { class: "number" }) };
+}
+
+function showShare({ bed, number }, share) {
+  bed.style.width = `${100 * share}%`;
+  number.textContent = share > 0 && share < 0.0005 ? "<0.001" : share.toFixed(3);
+}
+
+// A cell of a map that is masked.
+function hatch(x, y, side) {
+  const half = side / 2;
+  return `M${x},${y + half}l${half},${-half}m${half},0l${-side},${side}` +
+    `m${half},0l${half},${-half}`;
+}
+
+// A button that goes on from step to step by itself until the last, now.at === last.
+// Returns the function that starts and stops it.
+function addPlayer(bar, name, { now, first, last, beat }, show) {
+  let timer;
+  const button = addButton(bar, name, () => run(!timer));
+  function run(running) {
+    clearInterval(timer);
+    timer = undefined;
+    button.textContent = running ? "Pause" : name;
+    if (!running) return;
+    if (now.at === last) now.at = first;
+    timer = setInterval(() => {
+      now.at += 1;
+      if (now.at === last || !button.isConnected) run(false);
+      show();
+    }, beat);
+    show();
+  }
+  return run;
+}
+
 // The sentence below a figure. Screen readers hear it once the reader pauses.
 function addReadout(root) {
   const seen = add(root, "p", { class: "readout" });
@@ -75,7 +129,7 @@ function addReadout(root) {
   };
 }
 
-// What an arrow key means: steps to the right and up.
+// An arrow key is a step [to the right, up].
 const ARROWS = {
   ArrowRight: [1, 0],
   ArrowLeft: [-1, 0],
@@ -83,12 +137,57 @@ const ARROWS = {
   ArrowDown: [0, -1],
 };
 
+function onArrows(node, onStep) {
+  node.addEventListener("keydown", (event) => {
+    const step = ARROWS[event.key];
+    if (!step) return;
+    event.preventDefault();
+    onStep(step, event.target);
+  });
+}
+
+// What is pointed at, or moved by the arrow keys; Escape goes back.
+function addStage(root, label, onStep, onEscape) {
+  const stage = add(root, "div", { class: "stage", tabindex: 0, role: "application" });
+  stage.ariaLabel = label;
+  onArrows(stage, onStep);
+  stage.onkeydown = ({ key }) => key === "Escape" && onEscape?.();
+  return stage;
+}
+
 // Slides are scaled, and so is what the pointer and the box report of them.
 function placeIn(node, { clientX, clientY }) {
   const { left, top } = node.getBoundingClientRect();
   const { host } = node.getRootNode();
   const scale = host.offsetWidth / host.getBoundingClientRect().width;
   return [(clientX - left) * scale, (clientY - top) * scale];
+}
+
+// A drag: begin(x, y) returns the function that hears of every place of the pointer, if
+// there is one. A finger may be about to scroll the page: it moves nothing until it is
+// sure, if not isSure().
+function onDrag(svg, begin, isSure = () => false) {
+  let pull, first, sure;
+  const move = (event) => {
+    if (!pull) return;
+    const [x, y] = placeIn(svg, event);
+    sure ||= Math.abs(x - first[0]) > Math.abs(y - first[1]);
+    if (sure) pull(x, y);
+  };
+  svg.onpointerdown = (event) => {
+    first = placeIn(svg, event);
+    sure = event.pointerType !== "touch" || isSure();
+    pull = begin(...first);
+    move(event);
+    svg.setPointerCapture(event.pointerId);
+  };
+  svg.onpointermove = move;
+  svg.onpointercancel = () => (pull = null);
+  svg.onpointerup = (event) => {
+    sure = true;
+    move(event);
+    pull = null;
+  };
 }
 
 const pen = document.createElement("canvas").getContext("2d", {

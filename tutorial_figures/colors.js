@@ -30,6 +30,10 @@ function signedColorOf(value, dark) {
   return [...mix(SCORES[dark ? 1 : 0], 5 + 5 * value), dark ? 1000 * Math.abs(value) : 255];
 }
 
+// What travels as base64.
+const bytesOf = (packed) =>
+  Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
+
 // A canvas is one pixel a color, row by row; style stretches it.
 function paint(canvas, columns, colors) {
   const image = new ImageData(Uint8ClampedArray.from(colors.flat()), columns);

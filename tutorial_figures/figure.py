@@ -30,13 +30,6 @@ STYLE = [
     {"text.parse_math": False},  # in labels "$" is a sign like any other
 ]
 
-# The book's theme lays a light box under every HTML output in dark mode; the figure
-# follows the page's colors by itself.
-UNBOX = (
-    "<style>html[data-theme=dark] .bd-content div.cell_output "
-    ".text_html:has([data-figure]){background:none!important;"
-    "color:inherit!important;padding:0!important}</style>"
-)
 PAGE = """<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -55,7 +48,7 @@ class Figure:
 
     ``name`` is that of the JavaScript function that draws ``data``, and of its .js and
     .css; ``shared`` are the .js it needs besides base.js. ``text`` says in a sentence
-    what the figure shows, and ``draw`` returns the picture as a matplotlib figure.
+    what the figure shows, and ``draw(data)`` returns the picture, a matplotlib figure.
     """
 
     def __init__(self, name, data, *, text, title, draw, shared=()):
@@ -72,7 +65,7 @@ class Figure:
         key = hashlib.sha256((self.name + data).encode()).hexdigest()[:12]
         picture = base64.b64encode(self.png).decode()
         return (
-            f'{UNBOX}<div data-figure="{key}" data-lm-suppress-shortcuts="true">'
+            f'<div data-figure="{key}" data-lm-suppress-shortcuts="true">'
             f'<img alt="{html.escape(self.text)}" style="max-width:100%" '
             f'src="data:image/png;base64,{picture}"></div>'
             f"<script>(() => {{\n{''.join(map(shipped, self.scripts))}"
@@ -111,7 +104,7 @@ class Figure:
         with matplotlib.style.context(STYLE), warnings.catch_warnings():
             # The live figure shows every script; the picture those its font has.
             warnings.filterwarnings("ignore", "Glyph .* missing from")
-            picture = self.draw()
+            picture = self.draw(self.data)
             picture.suptitle(self.title, fontsize=11)
             return draw(picture, format, dpi=dpi, dark=dark)
 
@@ -138,6 +131,13 @@ def shipped(name):
     lines = (HERE / name).read_text(encoding="utf-8").splitlines()
     kept = (line for line in lines if line.strip()[:2] not in ("", "//", "/*"))
     return "".join(f"{line}\n" for line in kept)
+
+
+def canvas(width, height):
+    """Return an empty matplotlib figure of some inches: a picture to draw on."""
+    from matplotlib.figure import Figure as Canvas
+
+    return Canvas(figsize=(width, height), layout="constrained")
 
 
 def palette():

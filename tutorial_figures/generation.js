@@ -4,15 +4,15 @@
 // From one word to the next, in milliseconds.
 const BEAT = 1100;
 
-function generation(root, data, host) {
+function generation(root, data) {
   const { tokens, begin, steps, maps } = data;
   const last = tokens.length - 1;
   const now = { at: begin - 1, block: maps.length - 1 };
-  let timer;
 
   // ---- controls
   const bar = add(root, "div", { class: "bar" });
-  const write = addButton(bar, "Write", () => run(!timer));
+  const play = { now, first: begin - 1, last, beat: BEAT };
+  const run = addPlayer(bar, "Write", play, show);
   addButton(bar, "Next word", () => go(now.at + 1));
   addButton(bar, "Back", () => go(now.at - 1));
   addButton(bar, "Begin again", () => go(begin - 1));
@@ -21,8 +21,8 @@ function generation(root, data, host) {
     now.block = block;
     show();
   });
-  const text = add(root, "div", { class: "text", tabindex: 0, role: "application" });
-  text.ariaLabel = "the text: arrow keys write a word, or take one back";
+  const text = addStage(root, "the text: arrow keys write a word, or take one back",
+    ([right, up]) => go(now.at + (right || -up)));
   const places = tokens.map((token, i) => {
     const place = add(text, "span", { class: i < begin ? "token given" : "token" });
     add(place, "span", { class: "word" }, token);
@@ -36,27 +36,6 @@ function generation(root, data, host) {
     now.at = clamp(at, begin - 1, last);
     show();
   }
-
-  function run(running) {
-    clearInterval(timer);
-    timer = undefined;
-    write.textContent = running ? "Pause" : "Write";
-    if (!running) return;
-    if (now.at === last) now.at = begin - 1;
-    timer = setInterval(() => {
-      if (host.isConnected && now.at < last) now.at += 1;
-      else run(false);
-      show();
-    }, BEAT);
-    show();
-  }
-
-  text.onkeydown = (event) => {
-    const move = ARROWS[event.key];
-    if (!move) return;
-    event.preventDefault();
-    go(now.at + (move[0] || -move[1]));
-  };
 
   // Every change ends here.
   function show() {
@@ -79,8 +58,7 @@ function generation(root, data, host) {
     const share = steps[now.at].shares[i];
     const drawn = word === tokens[now.at + 1] ? "label drawn" : "label";
     add(table, "span", { class: drawn }, word);
-    const bed = add(add(table, "span", { class: "bed" }), "span");
-    bed.style.width = `${100 * share}%`;
+    addBed(table).style.width = `${100 * share}%`;
     add(table, "span", { class: "number" }, share.toFixed(3));
   }
 

@@ -5,6 +5,8 @@ This module knows no model, only the logits and weights of a text that was writt
 
 import numpy as np
 
+from tutorial_lib.plotting.heatmaps import show_heatmaps
+
 from .figure import Figure
 from .inputs import as_array, as_text, check_weights, rounded
 from .softmax import softmax
@@ -29,13 +31,7 @@ def show_generation(logits, weights, tokens, words, *, begin=1, title=None):
     steps = [_step(row, words, tokens[i + 1 :][:1]) for i, row in enumerate(logits)]
     data = {"tokens": tokens, "begin": begin, "steps": steps}
     data["maps"] = [[rounded(row[: i + 1]) for i, row in enumerate(m)] for m in maps]
-    return Figure(
-        "generation",
-        data,
-        text=_sentence(data),
-        title=title,
-        draw=lambda: _draw(data, maps[-1]),
-    )
+    return Figure("generation", data, text=_sentence(data), title=title, draw=_draw)
 
 
 def _check(logits, maps, tokens, words, begin):
@@ -81,21 +77,17 @@ def _sentence(data):
     )
 
 
-def _draw(data, weights):
-    from matplotlib.figure import Figure as Canvas
-
-    tokens, places = data["tokens"], range(len(data["tokens"]))
-    names = [
-        token if i < data["begin"] else f"{token}  p = {_chance(data, i):.2f}"
-        for i, token in enumerate(tokens)
-    ]
-    side = 0.32 * len(tokens)
-    fig = Canvas(figsize=(2.9 + side, 1.4 + side), layout="constrained")
-    ax = fig.subplots()
-    ax.imshow(weights, cmap="Blues", vmin=0, vmax=1)
-    ax.set_yticks(places, names)
-    ax.set_xticks(places, tokens, rotation=45, ha="left")
-    ax.xaxis.tick_top()
-    ax.set(ylabel="query: the text, word by word", xlabel="key")
-    ax.tick_params(length=0)
-    return fig
+def _draw(data):
+    tokens, begin = data["tokens"], data["begin"]
+    weights = np.zeros((len(tokens), len(tokens)))
+    for i, row in enumerate(data["maps"][-1]):
+        weights[i, : i + 1] = row
+    chances = (
+        f"{tokens[i]}  p = {_chance(data, i):.2f}" for i in range(begin, len(tokens))
+    )
+    return show_heatmaps(
+        weights,
+        query_labels=[*tokens[:begin], *chances],
+        key_labels=tokens,
+        ylabel="query: the text, word by word",
+    )

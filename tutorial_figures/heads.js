@@ -3,8 +3,7 @@
 
 // Weights travel as base64 of (deflated) little-endian 16-bit integers.
 async function unpack(data) {
-  const bytes = Uint8Array.from(atob(data.packed), (letter) => letter.charCodeAt(0));
-  let stream = new Blob([bytes]).stream();
+  let stream = new Blob([bytesOf(data.packed)]).stream();
   if (data.deflated) stream = stream.pipeThrough(new DecompressionStream("deflate"));
   data.codes = new Uint16Array(await new Response(stream).arrayBuffer());
 }

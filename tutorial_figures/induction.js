@@ -48,8 +48,8 @@ function induction(root, data, host) {
     }));
   boxes.forEach((box) => (box.checked = true));
   const chart = add(root, "div");
-  const stage = add(root, "div", { class: "stage", tabindex: 0, role: "application" });
-  stage.ariaLabel = "two maps: the arrow keys move the query";
+  const stage = addStage(root, "two maps: the arrow keys move the query",
+    ([right, up]) => choose(now.query + right - up));
   const say = addReadout(root);
 
   // ---- training
@@ -155,13 +155,6 @@ function induction(root, data, host) {
     now.query = clamp(query, 0, tokens - 1);
     show();
   }
-
-  stage.onkeydown = (event) => {
-    const move = ARROWS[event.key];
-    if (!move) return;
-    event.preventDefault();
-    choose(now.query + move[0] - move[1]);
-  };
 
   // Who has to look where, [row, column]: in layer 2 the query at what followed its
   // word, and that in layer 1 at the word before.

@@ -10,7 +10,7 @@ import json
 
 import numpy as np
 
-from .figure import ACCENT, HERE, MARK, Figure
+from .figure import ACCENT, HERE, MARK, Figure, canvas
 
 # Of the model, of its texts, and of its training by Adam.
 SIZES = {"vocab": 20, "d_model": 22, "tokens": 24, "shortest": 5, "longest": 12}
@@ -25,14 +25,13 @@ def show_induction(*, title=None):
     prefix score and accuracy by step, and the two maps of one text at the end. Olsson
     et al. (2022) found such heads, and describe the score.
     """
-    run = stored_run()
     return Figure(
         "induction",
         {"sizes": SIZES},
-        text=_sentence(run),
+        text=_sentence(stored_run()),
         title=title,
-        draw=lambda: _draw(run),
         shared=("colors.js", "induction_model.js"),
+        draw=lambda _: _draw(stored_run()),
     )
 
 
@@ -59,9 +58,7 @@ def _sentence(run):
 
 
 def _draw(run):
-    from matplotlib.figure import Figure as Canvas
-
-    fig = Canvas(figsize=(6.4, 5.2), layout="constrained")
+    fig = canvas(6.4, 5.2)
     above, below = fig.subfigures(2, height_ratios=[1, 2])
     for ax, (name, color) in zip(above.subplots(1, 3), CURVES.items(), strict=True):
         ax.plot(run["step"], run[name], color=color, lw=2)

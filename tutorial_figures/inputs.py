@@ -57,13 +57,27 @@ def as_text(token):
     )
 
 
-def rounded(array):
-    """Return a list of the values to 4 significant digits: the same on any machine."""
-    return [float(f"{value:.4g}") for value in np.ravel(array)]
+def as_labels(labels, count, numbers, name="labels"):
+    """Return a text for each of ``count`` numbers; without labels they are keys."""
+    labels = [f"key {i}" for i in range(count)] if labels is None else labels
+    labels = [as_text(label) for label in labels]
+    if len(labels) != count:
+        raise ValueError(f"{count} {numbers} need as many {name}, got {len(labels)}")
+    return labels
+
+
+def rounded(array, digits=4):
+    """Return lists of the values to some significant digits: alike on any machine."""
+    if np.ndim(array):
+        return [rounded(part, digits) for part in array]
+    return float(f"{array:.{digits}g}")
 
 
 def as_layers(weights):
-    """Return a (layer, head, query, key) array of what ``show_attention`` takes."""
+    """Return a (layer, head, query, key) array of what ``show_attention`` takes.
+
+    Raises ValueError for another shape, and for scores.
+    """
     if isinstance(weights, (list, tuple)) and np.ndim(weights[0]) > 2:
         return np.concatenate([as_layers(layer) for layer in weights])
     weights = as_array(weights, "weights")
@@ -72,6 +86,7 @@ def as_layers(weights):
             "weights must be (query, key), (head, query, key) or "
             f"(layer, head, query, key), got {weights.shape}"
         )
+    check_weights(weights)
     return weights.reshape((1,) * (4 - weights.ndim) + weights.shape)
 
 
@@ -105,9 +120,10 @@ def check_weights(weights):
 
 
 def choose(weights, layer, head):
-    """Return the numbers of a layer and a head; "mean" follows the last of many heads.
+    """Return the numbers of a layer and a head, and their weights (query, key).
 
-    Raises ValueError for one that does not exist.
+    The mean over the heads follows the last of many. Raises ValueError for a layer or
+    head that does not exist.
     """
     layers, heads, *_ = weights.shape
     head = heads if head == "mean" and heads > 1 else head
@@ -115,7 +131,7 @@ def choose(weights, layer, head):
         raise ValueError(f"layer {layer!r} does not exist: choose 0 to {layers - 1}")
     if head not in range(heads + (heads > 1)):
         raise ValueError(f"head {head!r} does not exist: choose 0 to {heads - 1}")
-    return {"layer": int(layer), "head": int(head)}
+    return {"layer": int(layer), "head": int(head)}, with_mean(weights)[layer, head]
 
 
 def where(data):

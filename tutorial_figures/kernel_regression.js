@@ -64,7 +64,17 @@ function kernel_regression(root, data, host) {
   for (const name of ["estimate", ...truth, "kernel"]) {
     add(legend, "span", { class: `key-${name}` }, name);
   }
-  const stage = add(root, "div", { tabindex: 0, role: "application" });
+  const stage = addStage(root, "", ([right, up]) => {
+    if (now.editing) {
+      cursor.x = clamp(cursor.x + (right * span) / 50, low, high);
+      cursor.y = clamp(cursor.y + (up * (top - bottom)) / 25, bottom, top);
+      change({});
+    } else if (right) {
+      setQuery(now.query + (right * span) / 100);
+    } else {
+      setWidth(now.width * 1.1 ** up);
+    }
+  });
   const say = addReadout(root);
 
   function setQuery(query) {
@@ -109,7 +119,7 @@ function kernel_regression(root, data, host) {
       queryHandle: add(svg, "circle", { r: 9 }),
       cross: add(svg, "path", { class: "mark" }),
     };
-    listen();
+    onDrag(svg, begin, () => now.editing);
     change({});
   }
 
@@ -200,7 +210,7 @@ function kernel_regression(root, data, host) {
   }
 
   function sentence(weights, estimate, largest) {
-    const entropy = -sum(weights.map((weight) => weight && weight * Math.log(weight)));
+    const shared = Math.exp(entropyOf(weights));
     const help = "Click to add a point, drag to add many, click a point to remove it.";
     return [
       ...(now.editing ? [help] : []),
@@ -210,7 +220,7 @@ function kernel_regression(root, data, host) {
           "0/0, and the curve has a gap (the library returns 0)."]
         : [`the estimate is ${fixed(estimate, digits[1])}, the weighted mean of`,
           `${weights.length} values; the largest weight is ${largest.toFixed(3)}, as`,
-          `if ${Math.exp(entropy).toFixed(1)} of them shared the weight equally.`]),
+          `if ${shared.toFixed(1)} of them shared the weight equally.`]),
     ].join(" ");
   }
 
@@ -226,66 +236,31 @@ function kernel_regression(root, data, host) {
     return isNew;
   }
 
-  function listen() {
-    let drag, last, sure;
-    const moves = {
-      query: (x) => setQuery(fromX(x)),
-      width: (x) => setWidth(Math.abs(fromX(x) - now.query)),
-      points: (x, y) => {
-        if (Math.hypot(x - last[0], y - last[1]) < 24) return;
-        last = [x, y];
-        addOrRemove(x, y);
-      },
-    };
-    const move = (event) => {
-      if (!drag) return;
-      const [x, y] = placeIn(svg, event);
-      sure ||= Math.abs(x - last[0]) > Math.abs(y - last[1]);
-      if (sure) moves[drag](x, y);
-    };
-    svg.onpointerdown = (event) => {
-      const [x, y] = placeIn(svg, event);
-      const { cx, cy } = parts.widthHandle;
-      const away = Math.hypot(x - cx.baseVal.value, y - cy.baseVal.value);
-      last = [x, y];
-      // A finger may be about to scroll the page: it moves nothing until it is sure.
-      sure = now.editing || event.pointerType !== "touch";
-      if (now.editing) {
-        const isOnPlot = y < floor + 9;
-        drag = isOnPlot && addOrRemove(x, y) ? "points" : null;
-      } else {
-        const isOnHandle = away < 16 && now.kernel !== "constant";
-        drag = isOnHandle ? "width" : "query";
-      }
-      move(event);
-      svg.setPointerCapture(event.pointerId);
-    };
-    svg.onpointermove = move;
-    svg.onpointercancel = () => (drag = null);
-    svg.onpointerup = (event) => {
-      sure = true;
-      move(event);
-      drag = null;
+  // More points are added on the way of a drag that began by adding one.
+  function beginPoints(x, y) {
+    const isOnPlot = y < floor + 9;
+    if (!isOnPlot || !addOrRemove(x, y)) return null;
+    let last = [x, y];
+    return (...place) => {
+      if (Math.hypot(place[0] - last[0], place[1] - last[1]) < 24) return;
+      last = place;
+      addOrRemove(...place);
     };
   }
 
-  stage.onkeydown = (event) => {
-    const move = ARROWS[event.key];
-    const enter = now.editing && [" ", "Enter"].includes(event.key);
-    if (!move && !enter) return;
+  function begin(x, y) {
+    if (now.editing) return beginPoints(x, y);
+    const { cx, cy } = parts.widthHandle;
+    const away = Math.hypot(x - cx.baseVal.value, y - cy.baseVal.value);
+    if (away >= 16 || now.kernel === "constant") return (at) => setQuery(fromX(at));
+    return (at) => setWidth(Math.abs(fromX(at) - now.query));
+  }
+
+  stage.addEventListener("keydown", (event) => {
+    if (!now.editing || ![" ", "Enter"].includes(event.key)) return;
     event.preventDefault();
-    if (enter) {
-      addOrRemove(toX(cursor.x), toY(cursor.y));
-    } else if (now.editing) {
-      cursor.x = clamp(cursor.x + (move[0] * span) / 50, low, high);
-      cursor.y = clamp(cursor.y + (move[1] * (top - bottom)) / 25, bottom, top);
-      change({});
-    } else if (move[0]) {
-      setQuery(now.query + (move[0] * span) / 100);
-    } else {
-      setWidth(now.width * 1.1 ** move[1]);
-    }
-  };
+    addOrRemove(toX(cursor.x), toY(cursor.y));
+  });
 
   return draw;
 }

@@ -12,46 +12,39 @@ import torch
 from tutorial_lib import kernels
 from tutorial_lib.attention import nadaraya_watson
 
-from .figure import ACCENT, MARK, Figure
+from .figure import ACCENT, MARK, Figure, canvas
 from .inputs import as_array, as_number, as_positive, rounded
+from .softmax import entropy
 
-KERNELS = ("gaussian", "boxcar", "epanechnikov", "triangular", "constant")
 MOST_POINTS = 500
 
 
-def show_kernel_regression(
-    x, y, *, query=None, width=None, kernel="gaussian", truth=None, title=None
-):
+def show_kernel_regression(x, y, *, query=None, width=None, truth=None, title=None):
     """Show the kernel regression of points that a reader can move, draw and remove.
 
     ``x`` and ``y`` are (key,), the keys and their values; ``query`` (default: the
     median of ``x``) and ``width`` (default: a tenth of their range) in the unit of
-    ``x``; ``kernel`` names a kernel of ``tutorial_lib.kernels``; ``truth`` is a
-    function from a tensor of x to one of y, drawn dashed. Where no point lies within
-    the width the curve has a gap. Raises ValueError for points that do not fit
+    ``x``; ``truth`` is a function from a tensor of x to one of y, drawn dashed. A
+    reader also chooses the kernel, which is Gaussian at first. Where no point lies
+    within the width the curve has a gap. Raises ValueError for points that do not fit
     together, fewer than 2 or more than 500. Nadaraya (1964), Watson (1964).
     """
     x, y = as_array(x, "x"), as_array(y, "y")
-    _check_points(x, y, kernel)
+    _check_points(x, y)
     digits = _digits(np.ptp(x))
     query = as_number(np.median(x) if query is None else query, "query")
     width = as_positive(np.ptp(x) / 10 if width is None else width, "width")
     query, width = round(query, digits), float(f"{width:.3g}")
-    shown = {"query": query, "width": width, "kernel": kernel}
+    shown = {"query": query, "width": width, "kernel": "gaussian"}
     points = list(zip(rounded(x), rounded(y), strict=True))
     truth = [] if truth is None else _curve(x, truth)
     data = {"points": points, "shown": shown, "truth": truth}
     data |= _frame(points, truth, query)
-    return Figure(
-        "kernel_regression",
-        data,
-        text=_sentence(data),
-        title=title,
-        draw=lambda: _draw(data),
-    )
+    text = _sentence(data)
+    return Figure("kernel_regression", data, text=text, title=title, draw=_draw)
 
 
-def _check_points(x, y, kernel):
+def _check_points(x, y):
     if x.ndim != 1 or x.shape != y.shape:
         raise ValueError(
             f"x and y must be two vectors of one length, got {x.shape} and {y.shape}"
@@ -60,10 +53,6 @@ def _check_points(x, y, kernel):
         raise ValueError(f"{len(x)} points: pass 2 to {MOST_POINTS}")
     if x.min() == x.max():
         raise ValueError(f"all points lie at x = {x[0]:g}: pass at least two places")
-    if kernel not in KERNELS:
-        raise ValueError(
-            f"kernel {kernel!r} does not exist: choose {', '.join(KERNELS)}"
-        )
 
 
 def _digits(span):
@@ -92,35 +81,28 @@ def _regress(queries, data):
     """Return the estimates, NaN where there is nothing to average, and the weights."""
     keys, values = torch.tensor(data["points"]).T
     queries = torch.tensor(queries).float()
-    estimates, weights = nadaraya_watson(queries, keys, values, _kernel(data))
+    kernel = kernels.gaussian(data["shown"]["width"])
+    estimates, weights = nadaraya_watson(queries, keys, values, kernel)
     return estimates.where(weights.sum(-1) > 0, torch.nan).numpy(), weights.numpy()
-
-
-def _kernel(data):
-    shown = data["shown"]
-    width = () if shown["kernel"] == "constant" else (shown["width"],)
-    return getattr(kernels, shown["kernel"])(*width)
 
 
 def _sentence(data):
     shown, digits = data["shown"], data["digits"]
-    kernel, query = shown["kernel"], f"{shown['query']:.{digits[0]}f}"
+    query, width = f"{shown['query']:.{digits[0]}f}", f"{shown['width']:g}"
     [estimate], [weights] = _regress([shown["query"]], data)
-    width = "" if kernel == "constant" else f" of width {shown['width']:g}"
-    start = f"Kernel regression of {len(weights)} points, {kernel} kernel{width}"
+    start = (
+        f"Kernel regression of {len(weights)} points, gaussian kernel of width {width}"
+    )
     if math.isnan(estimate):
         return f"{start}. At the query {query} no point lies within the width."
-    entropy = float(torch.special.entr(torch.tensor(weights)).sum())
     return (
         f"{start}. At the query {query} the estimate is {estimate:.{digits[1]}f}, as "
-        f"if {math.exp(entropy):.1f} of them shared the weight equally."
+        f"if {math.exp(entropy(weights)):.1f} of them shared the weight equally."
     )
 
 
 def _draw(data):
-    from matplotlib.figure import Figure as Canvas
-
-    fig = Canvas(figsize=(6.4, 3.9), layout="constrained")
+    fig = canvas(6.4, 3.9)
     ax, bars = fig.subplots(2, sharex=True, height_ratios=[3, 1])
     _draw_curves(ax, data)
     x, y = np.transpose(data["points"])
@@ -145,6 +127,7 @@ def _draw_curves(ax, data):
     ax.plot(queries, _regress(queries, data)[0], color=ACCENT, lw=2, label="estimate")
     ax.set(xlim=(low, high), ylim=(data["bottom"], data["top"]), ylabel="value y")
     height = 0.3 * (data["top"] - data["bottom"])
-    near = height * _kernel(data)(torch.tensor(queries - query)).numpy()
+    distances = torch.tensor(queries - query)
+    near = height * kernels.gaussian(data["shown"]["width"])(distances).numpy()
     shade = {"color": MARK, "alpha": 0.15, "linewidth": 0, "label": "kernel"}
     ax.fill_between(queries, data["bottom"], data["bottom"] + near, **shade)

@@ -8,14 +8,10 @@ const PAUSE = 50;
 const stepsAfter = (step) => 1 + Math.floor(step / 25);
 
 const minus = ([a, b], [c, d]) => [a - c, b - d];
-const times = (a, b) => sum(a.map((value, i) => value * b[i]));
 const apart = (a, b) => Math.hypot(...minus(a, b));
 
 function lookUp(scores, values) {
-  const largest = Math.max(...scores);
-  const powers = scores.map((score) => Math.exp(score - largest));
-  const total = sum(powers);
-  const weights = powers.map((power) => power / total);
+  const weights = softmaxOf(scores);
   const output = [0, 1].map((axis) => times(weights, values.map((at) => at[axis])));
   return { scores, weights, output };
 }
@@ -56,15 +52,16 @@ function learning(root, data, host) {
     now.size = sizes[i];
     show();
   });
-  const stage = add(root, "div", { class: "stage", tabindex: 0, role: "application" });
-  stage.ariaLabel = "map: the arrow keys move the answer wanted";
+  const stage = addStage(root, "map: the arrow keys move the answer wanted", (way) => {
+    const far = (high[0] - low[0]) / 50;
+    want(places.length, onMap(now.target.map((at, axis) => at + far * way[axis])));
+  });
   const below = add(root, "div", { class: "below" });
   const table = add(below, "div", { class: "shares" });
   add(table, "span", { class: "name" }, "weights");
   const rows = labels.map((label) => {
     add(table, "span", { class: "label" }, label);
-    const share = add(add(table, "span", { class: "bed" }), "span");
-    return { share, number: add(table, "span", { class: "number" }) };
+    return { share: addBed(table), number: add(table, "span", { class: "number" }) };
   });
   const chart = add(below, "div");
   const say = addReadout(root);
@@ -234,8 +231,11 @@ function learning(root, data, host) {
   }
 
   // ---- pointer and keys
-  function wantAt(x, y) {
-    const at = [x, y].map((value, axis) => clamp(value, low[axis], high[axis]));
+  const onMap = (point) =>
+    point.map((value, axis) => clamp(value, low[axis], high[axis]));
+
+  function wantAt(point) {
+    const at = onMap(point);
     const i = places.findIndex((place) => apart(place, at) * scale < 14);
     want(i < 0 ? places.length : i, places[i] || at);
   }
@@ -244,7 +244,7 @@ function learning(root, data, host) {
     let drag, tap;
     const move = (event) => {
       const [x, y] = placeIn(svg, event);
-      wantAt(low[0] + (x - edge) / scale, high[1] - (y - edge) / scale);
+      wantAt([low[0] + (x - edge) / scale, high[1] - (y - edge) / scale]);
     };
     // A finger drags the ring; elsewhere it taps, or scrolls the page.
     svg.onpointerdown = (event) => {
@@ -264,16 +264,6 @@ function learning(root, data, host) {
       drag = tap = null;
     };
   }
-
-  stage.onkeydown = (event) => {
-    const move = ARROWS[event.key];
-    if (!move) return;
-    event.preventDefault();
-    const far = (high[0] - low[0]) / 50;
-    const [x, y] = now.target.map((value, axis) =>
-      clamp(value + far * move[axis], low[axis], high[axis]));
-    want(places.length, [x, y]);
-  };
 
   restart();
   return draw;

@@ -8,8 +8,8 @@ import math
 
 import numpy as np
 
-from .figure import ACCENT, MARK, Figure
-from .inputs import as_array, as_positive, as_text, rounded
+from .figure import ACCENT, MARK, Figure, canvas
+from .inputs import as_array, as_labels, as_positive, as_text, rounded
 from .softmax import softmax
 
 MOST_KEYS = 12
@@ -38,32 +38,24 @@ def show_learning(
     keys, values that are not points or lie on one line, and names that do not fit.
     """
     keys, values = as_array(keys, "keys"), as_array(values, "values")
-    labels = [f"key {i}" for i in range(len(keys))] if labels is None else labels
-    labels, places = [as_text(label) for label in labels], dict(places or {})
+    _check(keys, values)
+    labels, places = as_labels(labels, len(keys), "keys"), dict(places or {})
     points = values, as_array([*places.values()], "places").reshape(-1, 2)
-    _check(keys, values, labels)
     names = [*labels, *map(as_text, places)]
     if wanted is not None and wanted not in names:
         raise ValueError(f"wanted must be one of {', '.join(names)}, got {wanted!r}")
     chosen = 0 if wanted is None else names.index(wanted)
     data = {"labels": labels, "names": names[len(labels) :]}
-    data |= {"values": as_points(points[0]), "places": as_points(points[1])}
-    data |= {"products": as_points(keys @ keys.T), **_frame(values, points[1], unit)}
+    data |= {"values": rounded(points[0], 8), "places": rounded(points[1], 8)}
+    data |= {"products": rounded(keys @ keys.T, 8), **_frame(values, points[1], unit)}
     target = [*data["values"], *data["places"]][chosen]
     size = as_positive(step_size, "step_size")
     data["shown"] = {"wanted": chosen, "target": target, "size": size}
     data["sizes"] = _sizes(size)
-    path = learn(data)
-    return Figure(
-        "learning",
-        data,
-        text=_sentence(data, path),
-        title=title,
-        draw=lambda: _draw(data, path),
-    )
+    return Figure("learning", data, text=_sentence(data), title=title, draw=_draw)
 
 
-def _check(keys, values, labels):
+def _check(keys, values):
     if keys.ndim != 2 or values.shape != (len(keys), 2):
         raise ValueError(
             "keys must be (key, d_k) and values (key, 2), the points of a map, got "
@@ -71,15 +63,8 @@ def _check(keys, values, labels):
         )
     if not 3 <= len(keys) <= MOST_KEYS:
         raise ValueError(f"{len(keys)} keys: pass 3 to {MOST_KEYS}")
-    if len(labels) != len(keys):
-        raise ValueError(f"{len(keys)} keys need as many labels, got {len(labels)}")
     if np.linalg.matrix_rank(values - values[0]) < 2:
         raise ValueError("all values lie on one line: a map needs two directions")
-
-
-def as_points(rows):
-    """Return lists of numbers, to 8 significant digits."""
-    return [[float(f"{number:.8g}") for number in row] for row in rows]
 
 
 def _sizes(size):
@@ -103,7 +88,7 @@ def _frame(values, places, unit):
 
 def _hull(values):
     """Return the corners of the hull, counterclockwise: Andrew's monotone chain."""
-    points, corners = sorted(as_points(values)), []
+    points, corners = sorted(rounded(values, 8)), []
     for way in (points, points[::-1]):
         chain = []
         for x, y in way:
@@ -134,8 +119,9 @@ def learn(data):
         scores = scores - size * products @ slopes
 
 
-def _sentence(data, path):
-    (weights, output), shown = path[-1], data["shown"]
+def _sentence(data):
+    path, shown = learn(data), data["shown"]
+    weights, output = path[-1]
     factor, unit = data["unit"]
     distance = factor * math.dist(output, shown["target"])
     name = [*data["labels"], *data["names"]][shown["wanted"]]
@@ -148,12 +134,11 @@ def _sentence(data, path):
     )
 
 
-def _draw(data, path):
-    from matplotlib.figure import Figure as Canvas
-
-    fig = Canvas(figsize=(6.4, 4.6), layout="constrained")
+def _draw(data):
+    fig = canvas(6.4, 4.6)
     ax, bars = fig.subplots(2, height_ratios=[2, 1])
-    weights, values = path[-1][0], np.array(data["values"])
+    path, values = learn(data), np.array(data["values"])
+    weights = path[-1][0]
     ax.fill(*np.transpose(data["hull"]), color="0.92", zorder=0)
     ax.scatter(*values.T, s=20 + 700 * weights, color=ACCENT, alpha=0.3)
     ax.scatter(*values.T, s=16, color="0.1")

@@ -3,10 +3,7 @@
 // From one step to the next, in milliseconds.
 const FRAME = 900;
 
-const bytesOf = (packed) => Uint8Array.from(atob(packed), (letter) =>
-  letter.charCodeAt(0));
-
-function objects(root, data, host) {
+function objects(root, data) {
   const { steps, queries, names } = data;
   const [rows, columns] = data.grid;
   const [height, width] = data.size;
@@ -15,11 +12,10 @@ function objects(root, data, host) {
   const size = rows * columns;
   const last = steps.length - 1;
   const now = { at: 0, scene: 0 };
-  let timer;
 
   // ---- controls
   const bar = add(root, "div", { class: "bar" });
-  const train = addButton(bar, "Train", () => run(!timer));
+  const run = addPlayer(bar, "Train", { now, first: 0, last, beat: FRAME }, show);
   const range = { min: 0, max: last, step: 1 };
   const slider = addSlider(bar, "steps of training", range, (at) => {
     run(false);
@@ -37,18 +33,6 @@ function objects(root, data, host) {
     return { canvas, frames, name: add(panel, "div") };
   });
   const say = addReadout(root);
-
-  function run(running) {
-    clearInterval(timer);
-    timer = undefined;
-    train.textContent = running ? "Pause" : "Train";
-    if (!running) return;
-    choose({ at: now.at === last ? 0 : now.at });
-    timer = setInterval(() => {
-      if (host.isConnected && now.at < last) choose({ at: now.at + 1 });
-      if (now.at === last) run(false);
-    }, FRAME);
-  }
 
   function choose(change) {
     Object.assign(now, change);

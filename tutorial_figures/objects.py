@@ -44,7 +44,7 @@ def show_objects(images, names, masks, *, steps, title=None):
         text=_sentence(said[-1][0], data),
         title=title,
         shared=("colors.js",),
-        draw=lambda: _draw(images[0], said[-1][0], masks[-1, 0]),
+        draw=lambda _: _draw(images[0], said[-1][0], masks[-1, 0]),
     )
 
 

@@ -37,9 +37,14 @@ function patches(root, data, host) {
     addCheckbox(bar, "colors from 0 to 1", (absolute) => choose({ absolute }));
   }
   const numbersBox = addCheckbox(bar, "numbers", (numbers) => choose({ numbers }));
-  const stage = add(root, "div", { tabindex: 0, role: "application", class: "stage" });
   const beside = classToken ? ", the class token left of it" : "";
-  stage.ariaLabel = `image of ${rows} by ${columns} patches${beside}; arrow keys move`;
+  const help = `image of ${rows} by ${columns} patches${beside}; arrow keys move`;
+  const stage = addStage(root, help, ([right, up]) => {
+    const [row, column] = kept;
+    // From the class token the keys lead back to the row they came from.
+    const next = column < 0 ? row : clamp(row - up, 0, rows - 1);
+    keep([next, clamp(column + right, -offset, columns - 1)]);
+  }, () => keep(initial));
   const legend = add(root, "div", { class: "bar" });
   add(legend, "span", {}, "weight 0");
   const scale = add(legend, "canvas");
@@ -192,16 +197,6 @@ function patches(root, data, host) {
   stage.onpointermove = (event) => look(tokenAt(event));
   stage.onpointerleave = () => look(kept);
   stage.onclick = (event) => keep(tokenAt(event));
-  stage.onkeydown = (event) => {
-    const move = ARROWS[event.key];
-    if (event.key === "Escape") keep(initial);
-    if (!move) return;
-    event.preventDefault();
-    const [row, column] = kept;
-    // From the class token the keys lead back to the row they came from.
-    const next = column < 0 ? row : clamp(row - move[1], 0, rows - 1);
-    keep([next, clamp(column + move[0], -offset, columns - 1)]);
-  };
   return draw;
 }
 

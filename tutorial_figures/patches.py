@@ -11,26 +11,14 @@ import math
 
 import numpy as np
 
-from tutorial_lib.plotting.colors import scale
 from tutorial_lib.plotting.images import show_images
 
-from .figure import MARK, Figure
-from .inputs import (
-    as_array,
-    as_data,
-    as_layers,
-    as_text,
-    check_weights,
-    choose,
-    where,
-    with_mean,
-)
+from .figure import Figure
+from .inputs import as_array, as_data, as_layers, as_text, choose, where
 
-SHARED = ("colors.js", "heads.js")
 MOST_PATCHES = 256
 MOST_PIXELS = 65_536
 TELLING = 0.1  # a weight that can still be seen among colors from 0 to 1
-CONTRAST, STRENGTH = 0.5, 0.85  # of image and weights, as in patches.js
 EXACT, QUALITY = 10_000, 75  # bytes of an image that is sent unchanged; of others
 
 
@@ -65,29 +53,28 @@ def show_patch_attention(
     ``first`` patch that it has not, more than 256 patches, 65,536 pixels or 1 MB.
     """
     weights = as_layers(weights)
-    check_weights(weights)
     questions = [as_text(question) for question in questions]
     class_token = bool(class_token) and not questions
     pixels = as_pixels(image)  # (height, width, 3), or (height, width) for ink
-    pixels = _as_colors(pixels) if questions else pixels
+    if questions and pixels.ndim == 2:  # ink, dark on white
+        pixels = np.stack(3 * [255 - pixels], axis=-1)
     _check_queries(weights.shape, len(questions))
     patch = _patch_size(weights.shape[-1], pixels.shape[:2], class_token)
-    shown = choose(weights, layer, head)
+    shown, weights_shown = choose(weights, layer, head)
     grid = [length // patch for length in pixels.shape[:2]]
     data = {"shown": shown, "classToken": class_token, "grid": grid, "patch": patch}
     data |= {"questions": questions or None} | as_data(weights)
-    data |= _as_first(first, grid) | _as_faint(weights)
-    data |= {"picture": as_picture(pixels), "faded": pixels.ndim == 3}
-    head = with_mean(weights)[shown["layer"], shown["head"]]
+    data |= {"first": _as_first(first, grid), "faded": pixels.ndim == 3}
+    data["faint"] = bool(np.median(weights.max(axis=-1)) < TELLING)
+    data["picture"] = as_picture(pixels)
     say = _answers if questions else _sentence
-    draw = _draw_faded if pixels.ndim == 3 else _draw_ink
     return Figure(
         "patches",
         data,
-        text=say(head, data),
+        text=say(weights_shown, data),
         title=title,
-        shared=SHARED,
-        draw=lambda: draw(head, pixels, data),
+        shared=("colors.js", "heads.js"),
+        draw=lambda _: _draw(weights_shown, pixels, data),
     )
 
 
@@ -117,11 +104,6 @@ def as_pixels(image):
     image = image.reshape(channels, *image.shape[-2:]).transpose(1, 2, 0)
     image = image if channels == 3 else image[..., 0]
     return np.round(255 * image).clip(0, 255).astype(np.uint8)
-
-
-def _as_colors(pixels):
-    """Return ink as colors (height, width, 3), dark on white; a photograph is one."""
-    return pixels if pixels.ndim == 3 else np.stack(3 * [255 - pixels], axis=-1)
 
 
 def as_picture(pixels):
@@ -177,27 +159,21 @@ def _side(patches, height, width):
 def _as_first(place, grid):
     """Return the place (row, column) of a patch to be shown first, if one is named."""
     if place is None:
-        return {}
+        return None
     row, column = place
     if row not in range(grid[0]) or column not in range(grid[1]):
         raise ValueError(
             f"there is no patch ({row}, {column}) among {grid[0]} × {grid[1]}: count "
             "rows and columns from 0"
         )
-    return {"first": [row, column]}
-
-
-def _as_faint(weights):
-    """Say so if colors from 0 to 1 would show nothing for most of the queries."""
-    is_faint = np.median(weights.max(axis=-1)) < TELLING
-    return {"faint": True} if is_faint else {}
+    return [row, column]
 
 
 def _first_query(data):
     """Return the token shown first and its name."""
-    if data["classToken"] and "first" not in data:
+    if data["classToken"] and data["first"] is None:
         return 0, "class token"
-    row, column = data.get("first", [length // 2 for length in data["grid"]])
+    row, column = data["first"] or [length // 2 for length in data["grid"]]
     query = data["classToken"] + row * data["grid"][1] + column
     return query, f"patch ({row}, {column})"
 
@@ -233,65 +209,18 @@ def _answers(weights, data):
     return " ".join([f"Questions to an image of {size}.", *said])
 
 
-def _draw_faded(weights, pixels, data):
+def _draw(weights, pixels, data):
     """Draw an image once for every question, or once for the first query."""
     maps, titles, found = weights, data["questions"], None
     if titles is None:
         (query, name), offset = _first_query(data), int(data["classToken"])
         maps = weights[query : query + 1, offset:]
-        titles = [", ".join(filter(None, [name, where(data)]))]
+        receiver = "the class token" if query else "itself"
+        given = f"gives {receiver} {weights[query, 0]:.3f}" * offset
+        titles = ["\n".join(filter(None, [name, where(data), given]))]
         asks = np.arange(maps.size) == query - offset
         found = [asks.reshape(data["grid"])] if asks.any() else None
     maps = maps.reshape(-1, *data["grid"])
-    images = [pixels.transpose(2, 0, 1) / 255] * len(maps)
-    return show_images(images, maps, titles=titles, outline=found, columns=2)
-
-
-def _draw_ink(weights, pixels, data):
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import LinearSegmentedColormap, Normalize
-    from matplotlib.figure import Figure as Canvas
-
-    (query, name), offset = _first_query(data), int(data["classToken"])
-    over = weights[query, offset:].reshape(data["grid"])
-    most = max(0.001, over.max())
-    shades = np.kron(over / most, np.ones((data["patch"], data["patch"])))
-    fig = Canvas(figsize=(4.6, 3.6), layout="constrained")
-    ax = fig.subplots()
-    ax.imshow(_blend(pixels, shades), interpolation="nearest")
-    _draw_patches(ax, query - offset, data)
-    lines = [", ".join(filter(None, [name, where(data)]))]
-    receiver = "the class token" if query else "itself"
-    lines += [f"gives {receiver} {weights[query, 0]:.3f}"] * offset
-    ax.set_title("\n".join(lines), fontsize=10)
-    paper = _blend(np.zeros((1, 2)), np.array([[0, 1]]))[0]
-    scale = LinearSegmentedColormap.from_list("weights on paper", paper)
-    bar = ScalarMappable(Normalize(0, most), scale)
-    fig.colorbar(bar, ax=ax, label="weight for each patch")
-    return fig
-
-
-def _blend(pixels, shades):
-    """Return colors (height, width, 3): the pale ink under the color of weights."""
-    pale = (1 - CONTRAST * pixels / 255)[..., None]
-    strongest = np.array(scale("weights")(0.75)[:3])
-    return pale + (strongest - pale) * STRENGTH * shades[..., None]
-
-
-def _draw_patches(ax, query, data):
-    from matplotlib.patches import Rectangle
-
-    patch = data["patch"]
-    for axis, length in zip((ax.yaxis, ax.xaxis), data["grid"], strict=True):
-        step = -(-length // 8)  # at most 8 numbers
-        axis.set_ticks((np.arange(0, length, step) + 0.5) * patch - 0.5)
-        axis.set_ticklabels(range(0, length, step))
-        axis.set_ticks(np.arange(1, length) * patch - 0.5, minor=True)
-    ax.tick_params(which="both", length=0)
-    ax.grid(which="minor", color="0.5", linewidth=0.5, alpha=0.5)
-    ax.set(xlabel="column of patches", ylabel="row of patches")
-    if query >= 0:
-        row, column = divmod(query, data["grid"][1])
-        corner = column * patch - 0.5, row * patch - 0.5
-        frame = {"fill": False, "edgecolor": MARK, "linewidth": 2}
-        ax.add_patch(Rectangle(corner, patch, patch, **frame))
+    images = [np.moveaxis(pixels, 2, 0) / 255 if data["faded"] else pixels / 255]
+    shown = {"titles": titles, "outline": found, "columns": 2}
+    return show_images(images * len(maps), maps, **shown)

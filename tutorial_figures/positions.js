@@ -1,12 +1,9 @@
 // Encodings of positions: drag a position, watch its dot products over the distance.
 
-const dot = (a, b) => a.reduce((total, value, i) => total + value * b[i], 0);
 const least = (rows) => Math.min(...rows.map((row) => Math.min(...row)));
 const most = (rows) => Math.max(...rows.map((row) => Math.max(...row)));
 
 function positions(root, data, host) {
-  // Of either kind: the first position is blue, as a query is, the second a key's orange.
-  root.classList.add("rotary");
   const { tokens, d_model } = data;
   const last = tokens - 1;
   const all = count(tokens);
@@ -48,7 +45,7 @@ function positions(root, data, host) {
     queries = all.map(encode[now.kind]);
     const key = keys[now.key][1]();
     met = isRotary() ? all.map((j) => turn(key, j)) : queries;
-    products = queries.map((query) => met.map((other) => dot(query, other)));
+    products = queries.map((query) => met.map((other) => times(query, other)));
     low = Math.min(0, least(products));
     high = Math.max(0, most(products));
     const largest = Math.max(-low, high) || 1;
@@ -67,8 +64,7 @@ function positions(root, data, host) {
     redraw({ kind: kinds[i] }));
   const keySelect = addSelect(bar, "key", keys.map(([name]) => name), (key) =>
     choose({ key }));
-  const power = Math.log10(now.base);
-  const powers = { min: Math.min(1, power), max: Math.max(4, power), step: 0.05 };
+  const powers = { min: 1, max: 4, step: 0.05 };
   const baseSlider = addSlider(bar, "base", powers, (chosen) =>
     choose({ base: Number((10 ** chosen).toPrecision(2)) }));
   addButton(bar, "reset", () => redraw(initially()));
@@ -78,9 +74,11 @@ function positions(root, data, host) {
   const scale = add(legend, "span", { class: "scale" });
   const [scaleLow, scaleBar, scaleHigh] = ["span", "canvas", "span"].map((tag) =>
     add(scale, tag));
-  const stage = add(root, "div", { tabindex: 0, role: "application", class: "stage" });
-  stage.ariaLabel =
-    "plot: left and right move the position, up and down the distance";
+  const help = "plot: left and right move the position, up and down the distance";
+  const stage = addStage(root, help, ([right, up]) => {
+    if (right) setPosition(now.position + right);
+    else setDistance(second() - now.position + up);
+  });
   const say = addReadout(root);
   const lesson = add(root, "p");
 
@@ -121,7 +119,7 @@ function positions(root, data, host) {
       handle: add(svg, "circle", { class: "first", cy: middle + 7, r: 6 }),
       point: add(svg, "circle", { class: "second", r: 7 }),
     };
-    listen();
+    onDrag(svg, begin);
     choose({});
   }
 
@@ -256,43 +254,17 @@ function positions(root, data, host) {
     move({ distance: clamp(distance, -position, last - position) });
   };
 
-  function listen() {
-    let drag, first, sure;
-    const pull = (event) => {
-      if (!drag) return;
-      const [x, y] = placeIn(svg, event);
-      sure ||= Math.abs(x - first[0]) > Math.abs(y - first[1]);
-      if (sure) drag((x - left) / (right - left));
-    };
-    svg.onpointerdown = (event) => {
-      first = placeIn(svg, event);
-      // A finger may be about to scroll the page: it moves nothing until it is sure.
-      sure = event.pointerType !== "touch";
-      const column = (share) => Math.floor(share * tokens);
-      if (first[1] >= floor + 30) {
-        drag = (share) => setDistance(Math.round(2 * share * last) - last);
-      } else if (first[1] >= middle + 15 && isRotary()) {
-        drag = (share) => setDistance(column(share) - now.position);
-      } else drag = (share) => setPosition(column(share));
-      pull(event);
-      svg.setPointerCapture(event.pointerId);
-    };
-    svg.onpointermove = pull;
-    svg.onpointercancel = () => (drag = null);
-    svg.onpointerup = (event) => {
-      sure = true;
-      pull(event);
-      drag = null;
-    };
+  // The maps are dragged column by column, the curves by distances.
+  function begin(_, y) {
+    const shareAt = (x) => (x - left) / (right - left);
+    const column = (x) => Math.floor(shareAt(x) * tokens);
+    if (y >= floor + 30) {
+      return (x) => setDistance(Math.round(2 * shareAt(x) * last) - last);
+    }
+    const isKey = y >= middle + 15 && isRotary();
+    return isKey ? (x) => setDistance(column(x) - now.position)
+      : (x) => setPosition(column(x));
   }
-
-  stage.onkeydown = (event) => {
-    const arrow = ARROWS[event.key];
-    if (!arrow) return;
-    event.preventDefault();
-    if (arrow[0]) setPosition(now.position + arrow[0]);
-    else setDistance(second() - now.position + arrow[1]);
-  };
 
   return draw;
 }

@@ -10,47 +10,41 @@ import numpy as np
 
 from tutorial_lib.plotting.colors import LIGHT, scale
 
-from .figure import Figure
-from .inputs import as_positive
+from .figure import Figure, canvas
 
-SHARED = ("colors.js",)
 KINDS = ("sinusoidal", "rotary")
 MOST_TOKENS = 256
 MOST_NUMBERS = 65_536
 FIRST, SECOND = LIGHT["query"], LIGHT["key"]  # position t and position j
+BASE = 10_000  # at first, as in the papers
 AHEAD = 3  # positions by which the key of the rotary encoding is turned at first
 
 
-def show_positions(
-    tokens=64, d_model=32, *, kind="sinusoidal", base=10_000, title=None
-):
+def show_positions(tokens=64, d_model=32, *, kind="sinusoidal", title=None):
     """Show how alike two positions are, and whether only their distance counts.
 
     ``kind`` is shown first: "sinusoidal" (Vaswani et al., 2017) or "rotary" (Su et al.,
-    2021). Pair i turns by ``base`` ** (-2i / d_model) radians a position. Rotary turns
-    one fixed query, cos c² in component c, and one fixed key, the same 3 positions
-    further: at first the key stands where it fits, 3 back. Raises ValueError for an odd
-    ``d_model``, a ``base`` of 1 or less, a kind that does not exist, more than 256
-    tokens or 65,536 numbers.
+    2021). Pair i turns by 10000 ** (-2i / d_model) radians a position; a reader chooses
+    other bases. Rotary turns one fixed query, cos c² in component c, and one fixed key,
+    the same 3 positions further: at first the key stands where it fits, 3 back. Raises
+    ValueError for an odd ``d_model``, a kind that does not exist, more than 256 tokens
+    or 65,536 numbers.
     """
     _check_sizes(tokens, d_model)
-    base = as_positive(base, "base")
-    if base <= 1:
-        raise ValueError(f"base must be larger than 1, got {base:g}: 10000 is usual")
     if kind not in KINDS:
         raise ValueError(f"kind {kind!r} does not exist: choose {', '.join(KINDS)}")
     position, distance = int(tokens) // 5, int(tokens) // 8
     if kind == "rotary":
         distance = -min(AHEAD, position)
-    shown = {"kind": kind, "base": base, "position": position, "distance": distance}
+    shown = {"kind": kind, "base": BASE, "position": position, "distance": distance}
     data = {"tokens": int(tokens), "d_model": int(d_model), "shown": shown}
     return Figure(
         "positions",
         data,
         text=_sentence(data),
         title=title,
-        shared=SHARED,
-        draw=lambda: _draw(data),
+        shared=("colors.js",),
+        draw=_draw,
     )
 
 
@@ -110,7 +104,7 @@ def _sentence(data):
         pair = f"Query at position {t}, key at position {t + distance}: score"
     return (
         f"{shown['kind'].capitalize()} encodings of {tokens} positions, "
-        f"{data['d_model']} numbers each, base {shown['base']:.15g}. {pair} {found}. "
+        f"{data['d_model']} numbers each, base {shown['base']:}. {pair} {found}. "
         f"All pairs at distance {distance}".replace("-", "−")
         + f": {low if low == high else f'{low} to {high}'}."
     )
@@ -123,9 +117,7 @@ def _digits(products):
 
 
 def _draw(data):
-    from matplotlib.figure import Figure as Canvas
-
-    fig = Canvas(figsize=(6.4, 4.8), layout="constrained")
+    fig = canvas(6.4, 4.8)
     queries, keys = _queries_and_keys(data)
     first, second = (0, FIRST), (data["shown"]["distance"], SECOND)
     if data["shown"]["kind"] == "rotary":

@@ -35,28 +35,20 @@ function sampling(root, data) {
   if (others) names.push(`${others} others`);
   const rows = names.map((label) => {
     const word = add(table, "span", { class: "label", title: label }, label);
-    const [before, after] = ["model", "chance"].map((kind) => {
-      const cell = add(table, "span", { class: kind });
-      const bed = add(add(cell, "span", { class: "bed" }), "span");
-      return { bed, number: add(cell, "span", { class: "number" }) };
-    });
+    const [before, after] = ["model", "chance"].map((kind) => addShare(table, kind));
     return { word, before, after, drawn: add(table, "span", { class: "number" }) };
   });
   const say = addReadout(root);
 
-  function softmaxOf(T) {
-    const terms = logits.map((logit) => Math.exp((logit - logits[0]) / T));
-    const total = sum(terms);
-    return terms.map((term) => term / total);
-  }
+  const tempered = (T) => softmaxOf(logits.map((logit) => logit / T));
 
   // The likeliest word is the first, so that what is kept is a beginning.
   function chances() {
-    const tempered = softmaxOf(now.temperature).slice(0, now.k);
-    const total = sum(tempered);
+    const first = tempered(now.temperature).slice(0, now.k);
+    const total = sum(first);
     let before = 0;
-    const kept = tempered.map((value) => value / total).filter((value, i) => {
-      const likely = value >= (now.least * tempered[0]) / total;
+    const kept = first.map((value) => value / total).filter((value, i) => {
+      const likely = value >= (now.least * first[0]) / total;
       const stays = i === 0 || (before < now.p && likely);
       before += value;
       return stays;
@@ -92,10 +84,10 @@ function sampling(root, data) {
     top.show(Math.min(now.k, largest), now.k >= vocab ? "all" : now.k);
     share.show(now.p, now.p.toFixed(2));
     floor.show(now.least, now.least.toFixed(2));
-    const [before, after, drawn] = [softmaxOf(1), shares, now.drawn].map(rowsOf);
+    const [before, after, drawn] = [tempered(1), shares, now.drawn].map(rowsOf);
     rows.forEach((row, i) => {
-      fill(row.before, before[i]);
-      fill(row.after, after[i]);
+      showShare(row.before, before[i]);
+      showShare(row.after, after[i]);
       row.drawn.textContent = drawn[i] || "";
       row.word.classList.toggle("out", after[i] === 0);
       row.word.classList.toggle("last", i === Math.min(now.last, named));
@@ -103,20 +95,15 @@ function sampling(root, data) {
     say(sentence(shares));
   }
 
-  function fill({ bed, number }, value) {
-    bed.style.width = `${100 * value}%`;
-    number.textContent = value > 0 && value < 0.0005 ? "<0.001" : value.toFixed(3);
-  }
-
   function sentence(shares) {
-    const entropy = -sum(shares.map((value) => value && value * Math.log(value)));
+    const entropy = entropyOf(shares);
     const kept = shares.filter((value) => value > 0).length;
     const draws = sum(now.drawn);
     const often = draws === 1 ? "once:" : `${draws} times, last:`;
     const said = draws ? ` Drawn ${often} ${quote(words[now.last])}.` : "";
     return [
       `${kept} of ${vocab} words may be drawn. Entropy`,
-      `${Math.abs(entropy).toFixed(2)} nats, as if ${Math.exp(entropy).toFixed(1)}`,
+      `${entropy.toFixed(2)} nats, as if ${Math.exp(entropy).toFixed(1)}`,
       `words were as likely.${said}`,
     ].join(" ");
   }

@@ -5,9 +5,11 @@ This module knows no model, only the logits of one step.
 
 import math
 
-from .figure import ACCENT, MARK, Figure
-from .inputs import as_array, as_number, as_positive, as_text, rounded
-from .softmax import softmax
+import numpy as np
+
+from .figure import Figure
+from .inputs import as_array, as_labels, as_number, as_positive, as_text, rounded
+from .softmax import draw_bars, entropy, softmax
 
 MOST_WORDS = 2000
 SHOWN = 10  # words with a row of their own
@@ -26,8 +28,13 @@ def show_sampling(
     Entropy is in nats. Raises ValueError for logits that are not a vector of 2 to 2,000
     numbers, for words that do not fit, and for numbers that leave nothing to draw.
     """
-    logits, words = as_array(logits, "logits"), [as_text(word) for word in words]
-    _check(logits, words)
+    logits = as_array(logits, "logits")
+    if logits.ndim != 1 or not 2 <= len(logits) <= MOST_WORDS:
+        raise ValueError(
+            f"logits must be a vector of 2 to {MOST_WORDS:,} numbers, those of one "
+            f"step, got {logits.shape}"
+        )
+    words = as_labels(words, len(logits), "logits", "words")
     shown = {"temperature": as_positive(temperature, "temperature")}
     shown["k"] = len(logits) if k is None else int(as_positive(k, "k"))
     shown |= {"p": as_number(p, "p"), "least": as_number(least, "least")}
@@ -37,63 +44,39 @@ def show_sampling(
         raise ValueError(f"least must be from 0 to 1, got {least:g}")
     order = logits.argsort(kind="stable")[::-1]  # the likeliest first
     data = {"logits": rounded(logits[order]), "words": [words[i] for i in order]}
-    chances = _chances(as_array(data["logits"], "logits"), **shown)
-    return Figure(
-        "sampling",
-        data | {"shown": shown, "rows": SHOWN, "prompt": as_text(prompt)},
-        text=_sentence(chances, data["words"], shown, as_text(prompt)),
-        title=title,
-        draw=lambda: _draw(data, chances),
-    )
+    data |= {"shown": shown, "rows": SHOWN, "prompt": as_text(prompt)}
+    return Figure("sampling", data, text=_sentence(data), title=title, draw=_draw)
 
 
-def _check(logits, words):
-    if logits.ndim != 1 or not 2 <= len(logits) <= MOST_WORDS:
-        raise ValueError(
-            f"logits must be a vector of 2 to {MOST_WORDS:,} numbers, those of one "
-            f"step, got {logits.shape}"
-        )
-    if len(words) != len(logits):
-        raise ValueError(f"{len(logits)} logits need as many words, got {len(words)}")
-
-
-def _chances(logits, *, temperature, k, p, least):
+def _chances(data):
     """Return the probabilities (vocab,) to draw by; the likeliest word is the first."""
-    tempered = softmax(logits / temperature)
-    tempered[k:] = 0
+    shown = data["shown"]
+    tempered = softmax(np.array(data["logits"]) / shown["temperature"])
+    tempered[shown["k"] :] = 0
     shares = tempered / tempered.sum()
-    shares[1:][shares.cumsum()[:-1] >= p] = 0
-    shares[shares < least * shares[0]] = 0
+    shares[1:][shares.cumsum()[:-1] >= shown["p"]] = 0
+    shares[shares < shown["least"] * shares[0]] = 0
     return shares / shares.sum()
 
 
-def _sentence(chances, words, shown, prompt):
-    entropy = -sum(share * math.log(share) for share in chances if share > 0)
-    after = f" after «{prompt}»" if prompt else ""
+def _sentence(data):
+    chances, words = _chances(data), data["words"]
+    nats, temperature = entropy(chances), data["shown"]["temperature"]
+    after = f" after «{data['prompt']}»" if data["prompt"] else ""
     return (
-        f"The next word{after}, at temperature {shown['temperature']:g}: "
+        f"The next word{after}, at temperature {temperature:g}: "
         f"{(chances > 0).sum()} of {len(words)} words may be drawn; the likeliest, "
         f"«{words[0]}», has probability {chances[0]:.3f}; the entropy is "
-        f"{abs(entropy):.2f} nats, as if {math.exp(entropy):.1f} words were as likely."
+        f"{nats:.2f} nats, as if {math.exp(nats):.1f} words were as likely."
     )
 
 
-def _draw(data, chances):
-    from matplotlib.figure import Figure as Canvas
-
-    words, model = data["words"][:SHOWN], softmax(as_array(data["logits"], "logits"))
-    fig = Canvas(figsize=(6.4, 0.7 + 0.3 * len(words)), layout="constrained")
-    left, right = fig.subplots(1, 2, sharey=True)
-    places = range(len(words))
-    left.barh(places, model[:SHOWN], color=MARK)
-    left.set_yticks(places, words)
-    left.invert_yaxis()
-    left.set_xlabel("probability, the model's")
-    bars = right.barh(places, chances[:SHOWN], color=ACCENT)
-    right.bar_label(bars, fmt="%.3f", padding=3)
-    right.set_xlabel("probability, drawn by")
-    for ax in (left, right):
-        ax.set(xlim=(0, 1.15), xticks=(0, 0.5, 1))
-        ax.spines[["top", "right"]].set_visible(False)
-        ax.tick_params(left=False)
+def _draw(data):
+    model = softmax(np.array(data["logits"]))
+    columns = {
+        "probability, the model's": model[:SHOWN],
+        "probability, drawn by": _chances(data)[:SHOWN],
+    }
+    fig = draw_bars(data["words"][:SHOWN], columns)
+    fig.axes[0].set(xlim=(0, 1.15), xticks=(0, 0.5, 1))
     return fig

@@ -29,7 +29,7 @@ function softmax(root, data) {
   const rows = labels.map((label, key) => {
     add(table, "span", { class: "label", title: label }, label);
     const track = add(table, "span", { class: "track" });
-    const score = add(add(track, "span", { class: "bed" }), "span");
+    const score = addBed(track);
     // A slider counts its steps from min, so min is chosen to reach the score exactly.
     const steps = Math.ceil((now.scores[key] + limit) / 0.05);
     const range = { min: now.scores[key] - 0.05 * steps, max: limit, step: 0.05 };
@@ -40,26 +40,17 @@ function softmax(root, data) {
       change({});
     };
     const logit = add(table, "span", { class: "number" });
-    const cell = add(table, "span", { class: "weight" });
-    const weight = add(add(cell, "span", { class: "bed" }), "span");
-    const number = add(cell, "span", { class: "number" });
-    return { score, slider, logit, weight, number };
+    return { score, slider, logit, weight: addShare(table, "weight") };
   });
   const formula = add(root, "p");
   const say = addReadout(root);
-
-  function weightsOf(logits) {
-    const largest = Math.max(...logits);
-    const terms = logits.map((logit) => Math.exp(logit - largest));
-    return terms.map((term) => term / sum(terms));
-  }
 
   // Every change ends here.
   function change(changes) {
     Object.assign(now, changes);
     const factor = (now.divided ? 1 : Math.sqrt(now.d_k)) / now.temperature;
     const logits = now.scores.map((score) => score * factor);
-    const weights = weightsOf(logits);
+    const weights = softmaxOf(logits);
     temperature.show(Math.log10(now.temperature), showTemperature(now.temperature));
     if (scales) {
       size.show(Math.log2(now.d_k), now.d_k);
@@ -70,15 +61,14 @@ function softmax(root, data) {
     say(sentence(weights));
   }
 
-  function showRow({ score, slider, logit, weight, number }, value, into, share) {
+  function showRow({ score, slider, logit, weight }, value, into, share) {
     slider.value = value;
     set(slider, { "aria-valuetext": fixed(value, 2) });
     const [from, to] = [Math.min(0, value), Math.max(0, value)];
     score.style.left = `${50 + (50 * from) / limit}%`;
     score.style.width = `${(50 * (to - from)) / limit}%`;
     logit.textContent = fixed(into, 2);
-    weight.style.width = `${100 * share}%`;
-    number.textContent = share > 0 && share < 0.0005 ? "<0.001" : share.toFixed(3);
+    showShare(weight, share);
   }
 
   function explanation() {
@@ -96,11 +86,11 @@ function softmax(root, data) {
   }
 
   function sentence(weights) {
-    const entropy = -sum(weights.map((weight) => weight && weight * Math.log(weight)));
+    const entropy = entropyOf(weights);
     const gradient = Math.max(...weights.map((weight) => weight * (1 - weight)));
     const tiny = gradient > 0 && gradient < 0.0001;
     return [
-      `Entropy ${Math.abs(entropy).toFixed(2)} nats, as if`,
+      `Entropy ${entropy.toFixed(2)} nats, as if`,
       `${Math.exp(entropy).toFixed(1)} of ${weights.length} keys shared the weight`,
       `equally. Largest gradient, max w(1 − w):`,
       `${tiny ? gradient.toExponential(0) : gradient.toFixed(4)} (at most 0.25).`,

@@ -7,8 +7,8 @@ import math
 
 import numpy as np
 
-from .figure import ACCENT, MARK, Figure
-from .inputs import as_array, as_positive, as_text, rounded
+from .figure import ACCENT, MARK, Figure, canvas
+from .inputs import as_array, as_labels, as_positive, rounded
 
 MOST_SCORES = 40
 
@@ -29,22 +29,12 @@ def show_softmax(scores, *, labels=None, temperature=1.0, d_k=64, title=None):
             f"scores must be a vector of 2 to {MOST_SCORES} numbers, those of one "
             f"query, got {scores.shape}"
         )
-    labels = [f"key {i}" for i in range(len(scores))] if labels is None else labels
-    labels = [as_text(label) for label in labels]
-    if len(labels) != len(scores):
-        raise ValueError(f"{len(scores)} scores need as many labels, got {len(labels)}")
+    labels = as_labels(labels, len(scores), "scores")
     temperature = as_positive(temperature, "temperature")
     d_k = None if d_k is None else int(as_positive(d_k, "d_k"))
     shown = {"temperature": temperature, "d_k": d_k}
     data = {"scores": rounded(scores), "labels": labels, "shown": shown}
-    weights = softmax(scores / temperature)
-    return Figure(
-        "softmax",
-        data,
-        text=_sentence(weights, labels, temperature),
-        title=title,
-        draw=lambda: _draw(data["scores"], weights, labels),
-    )
+    return Figure("softmax", data, text=_sentence(data), title=title, draw=_draw)
 
 
 def softmax(scores):
@@ -53,31 +43,44 @@ def softmax(scores):
     return powers / powers.sum()
 
 
-def _sentence(weights, labels, temperature):
-    entropy = -sum(w * math.log(w) for w in weights if w > 0)
+def entropy(weights):
+    """Return the entropy of weights (key,) in nats."""
+    return abs(sum(weight * math.log(weight) for weight in weights if weight > 0))
+
+
+def _weights(data):
+    return softmax(np.array(data["scores"]) / data["shown"]["temperature"])
+
+
+def _sentence(data):
+    weights, temperature = _weights(data), data["shown"]["temperature"]
+    nats, label = entropy(weights), data["labels"][weights.argmax()]
     return (
         f"Softmax of {len(weights)} scores at temperature {temperature:g}: the largest "
-        f"weight, {weights.max():.3f}, is that of «{labels[weights.argmax()]}»; the "
-        f"entropy is {entropy:.2f} nats, as if {math.exp(entropy):.1f} keys shared the "
+        f"weight, {weights.max():.3f}, is that of «{label}»; the "
+        f"entropy is {nats:.2f} nats, as if {math.exp(nats):.1f} keys shared the "
         "weight equally."
     )
 
 
-def _draw(scores, weights, labels):
-    from matplotlib.figure import Figure as Canvas
+def _draw(data):
+    columns = {"score": data["scores"], "weight": _weights(data)}
+    fig = draw_bars(data["labels"], columns)
+    fig.axes[0].axvline(0, color="0.3", linewidth=0.8)
+    return fig
 
-    fig = Canvas(figsize=(6.4, 0.7 + 0.3 * len(scores)), layout="constrained")
+
+def draw_bars(labels, columns):
+    """Draw two columns of bars {name: numbers}, the second of shares of 1."""
+    fig, rows = canvas(6.4, 0.7 + 0.3 * len(labels)), range(len(labels))
     left, right = fig.subplots(1, 2, sharey=True)
-    places = range(len(scores))
-    left.barh(places, scores, color=MARK)
-    left.axvline(0, color="0.3", linewidth=0.8)
-    left.set_yticks(places, labels)
-    left.invert_yaxis()
-    left.set_xlabel("score")
-    bars = right.barh(places, weights, color=ACCENT)
-    right.bar_label(bars, fmt="%.3f", padding=3)
-    right.set(xlim=(0, 1.15), xticks=(0, 0.5, 1), xlabel="weight")
-    for ax in (left, right):
+    for ax, color, name in zip((left, right), (MARK, ACCENT), columns, strict=True):
+        bars = ax.barh(rows, columns[name], color=color)
+        ax.set_xlabel(name)
         ax.spines[["top", "right"]].set_visible(False)
         ax.tick_params(left=False)
+    right.bar_label(bars, fmt="%.3f", padding=3)
+    right.set(xlim=(0, 1.15), xticks=(0, 0.5, 1))
+    left.set_yticks(rows, labels)
+    left.invert_yaxis()
     return fig

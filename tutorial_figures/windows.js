@@ -11,13 +11,18 @@ function windows(root, data, host) {
   const shiftBox = addCheckbox(bar, "shift every other layer", (shifted) =>
     choose({ shifted }));
   const rollBox = addCheckbox(bar, "roll", (rolled) => choose({ rolled }));
-  const stage = add(root, "div", { tabindex: 0, role: "application", class: "stage" });
-  stage.ariaLabel = `grid of ${side} by ${side} tokens; arrow keys move`;
+  const help = `grid of ${side} by ${side} tokens; arrow keys move`;
+  const stage = addStage(root, help, ([right, up]) => {
+    // The keys move over what is shown.
+    const [row, column] = now.place.map(shownAt);
+    const next = [row - up, column + right];
+    choose({ place: next.map((x) => inverse(clamp(x, 0, side - 1))) });
+  }, () => choose({ place: data.place }));
   const legend = add(root, "div", { class: "bar" });
   const kinds = { reads: "reads", known: "has heard of", masked: "masked" };
   for (const kind in kinds) {
     const label = add(legend, "span", { class: `key of-${kind}` });
-    add(label, "span", { class: `chip ${kind}` });
+    add(add(label, "svg", { width: 16, height: 16 }), "rect", { class: kind });
     label.append(kinds[kind]);
   }
   const say = addReadout(root);
@@ -116,16 +121,6 @@ function windows(root, data, host) {
   stage.onclick = (event) => {
     const [x, y] = placeIn(stage, event).map((part) => Math.floor((part - 2) / width));
     if (x in count(side) && y in count(side)) choose({ place: [y, x].map(inverse) });
-  };
-  stage.onkeydown = (event) => {
-    const move = ARROWS[event.key];
-    if (event.key === "Escape") choose({ place: data.place });
-    if (!move) return;
-    event.preventDefault();
-    // The keys move over what is shown.
-    const [row, column] = now.place.map(shownAt);
-    const next = [row - move[1], column + move[0]];
-    choose({ place: next.map((x) => inverse(clamp(x, 0, side - 1))) });
   };
   return draw;
 }

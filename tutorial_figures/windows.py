@@ -5,19 +5,17 @@ This module knows no model: the sizes of a grid and of its windows go in.
 
 import numpy as np
 
-from .figure import ACCENT, MARK, Figure
+from .figure import ACCENT, MARK, Figure, canvas
 
-MOST = 8  # tokens on a side that a phone shows
+MOST, LAYERS = 8, 4  # tokens on a side that a phone shows; layers to choose from
 
 
-def show_windows(
-    side=8, size=4, *, token=(3, 3), layers=2, shifted=True, most=4, title=None
-):
+def show_windows(side=8, size=4, *, token=(3, 3), layers=2, shifted=True, title=None):
     """Show which tokens of a grid one ``token`` (row, column) hears of.
 
     The grid has ``side`` × ``side`` tokens and windows of ``size`` × ``size``. Every
     other layer moves its windows by half their size if it is ``shifted``. A reader
-    chooses the token, 1 to ``most`` ``layers``, and the grid as it is rolled. Raises
+    chooses the token, 1 to 4 ``layers``, and the grid as it is rolled. Raises
     ValueError for sizes that do not fit, more than 8 on a side, and a token or a number
     of layers that is not there.
     """
@@ -28,13 +26,11 @@ def show_windows(
     place = [int(number) for number in token]
     if len(place) != 2 or not all(0 <= number < side for number in place):
         raise ValueError(f"token must be a row and a column below {side}, got {token}")
-    if not 1 <= layers <= most:
-        raise ValueError(f"layers must be 1 to {most}, got {layers}")
+    if not 1 <= layers <= LAYERS:
+        raise ValueError(f"layers must be 1 to {LAYERS}, got {layers}")
     shown = {"layers": int(layers), "shifted": bool(shifted), "rolled": False}
-    data = {"side": side, "size": size, "most": most, "place": place, "shown": shown}
-    return Figure(
-        "windows", data, text=_sentence(data), title=title, draw=lambda: _draw(data)
-    )
+    data = {"side": side, "size": size, "most": LAYERS, "place": place, "shown": shown}
+    return Figure("windows", data, text=_sentence(data), title=title, draw=_draw)
 
 
 def _shift(data, layer):
@@ -71,11 +67,10 @@ def _sentence(data):
 
 
 def _draw(data):
-    from matplotlib.figure import Figure as Canvas
     from matplotlib.patches import Rectangle
 
     side, layers = data["side"], data["shown"]["layers"]
-    fig = Canvas(figsize=(3.6, 3.6), layout="constrained")
+    fig = canvas(3.6, 3.6)
     ax = fig.subplots()
     for last, strength in ((1, 0.25), (layers, 0.6)):
         rows, columns = (_reach(data, number, last) for number in data["place"])

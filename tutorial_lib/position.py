@@ -3,8 +3,7 @@
 First what is added to each token, a vector for its position. Then what changes the
 scores by how far apart query and key are: nothing is added to the tokens, every layer
 is told anew, and fewer queries than keys means that the queries are the last of the
-keys, as in decoding step by step. Last, positions that are not numbers in a row: cells
-of a grid, nodes of a graph.
+keys, as in decoding step by step. Last, the positions of a grid.
 
 This module knows neither what the tokens are nor what is done with them.
 """
@@ -205,24 +204,3 @@ def sinusoidal_grid(height, width, d_model):
     columns = sinusoids(torch.arange(width), d_model // 2)  # (width, d_model / 2)
     rows, columns = rows[:, None].expand(-1, width, -1), columns.expand(height, -1, -1)
     return torch.cat((rows, columns), dim=-1).flatten(0, 1)
-
-
-def laplacian_eigenvectors(adjacency, count):
-    """Encode the nodes of a graph by its ``count`` smoothest eigenvectors.
-
-    ``adjacency`` (node, node) is symmetric and holds the weight of each edge, 0 for
-    none. Returns the eigenvalues (count,) of the Laplacian D - A, ascending, and the
-    eigenvectors (node, count), of length 1 and each with an arbitrary sign. The first
-    one is the constant and tells nothing. Raises ValueError if adjacency is not square
-    and symmetric. Dwivedi and Bresson (2021), who normalize by the nodes' degrees.
-    """
-    square = adjacency.ndim == 2 and adjacency.shape[0] == adjacency.shape[1]
-    if not (square and torch.equal(adjacency, adjacency.T)):
-        raise ValueError(
-            f"adjacency must be square and symmetric, (node, node): got "
-            f"{tuple(adjacency.shape)}; for a directed graph use (A + A.T) / 2"
-        )
-    adjacency = adjacency.to(torch.promote_types(adjacency.dtype, torch.float32))
-    laplacian = adjacency.sum(dim=-1).diag() - adjacency
-    values, vectors = torch.linalg.eigh(laplacian)
-    return values[:count], vectors[:, :count]
