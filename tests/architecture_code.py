@@ -15,7 +15,7 @@ CODE = {
     "embedding": transformer.Embeddings,
     "position": SinusoidalEncoding,
     "attention": MultiHeadAttention,
-    "length mask": padding_mask,
+    "padding mask": padding_mask,
     "causal mask": causal_mask,
     "feed-forward": transformer.FeedForward,
     "residual": transformer.EncoderLayer,

@@ -119,7 +119,7 @@ ABOUT = {
         ("if keys is None", "K, V = kv_cache[self]"),
     ),
     "mask of self-attention": About(
-        "length mask",
+        "padding mask",
         "Hides the padding: every English word may look at all English words.",
         "lengths (batch,)",
         "mask (batch, 1, key)",
@@ -131,7 +131,7 @@ ABOUT = {
         "mask (token, token)",
     ),
     "mask of cross-attention": About(
-        "length mask",
+        "padding mask",
         "Hides the padding of the source: every French word may look at all English "
         "words. The rectangle is as high as the target and as wide as the source.",
         "lengths (batch,) of the source",
@@ -185,7 +185,7 @@ def show_architecture(code, *, title=None):
 
     ``code`` maps each part to the class or function that computes it: "model",
     "encoder", "decoder", "encoder block", "decoder block", "embedding", "position",
-    "attention", "length mask", "causal mask", "feed-forward", "residual" and "softmax".
+    "attention", "padding mask", "causal mask", "feed-forward", "residual" and "softmax".
     The norm stands after each layer, as in Vaswani et al. (2017), figure 1. Raises
     ValueError for parts that are missing or unknown, and for code without a source in
     Python.
