@@ -1,9 +1,9 @@
 """The library of the interactive book *Attention, Made Visible*.
 
-One module for each thing the book defines: ``masks``, ``kernels``, ``attention``,
-``seq2seq``; ``data`` to learn from, ``training``, ``decoding`` and ``metrics`` to
-learn, write and score; ``recording`` to look inside, ``plotting`` and ``figures`` to
-show what is there, ``exercises`` to check what a reader wrote. Import from the module
+One module for each thing the book defines, from ``masks`` and ``attention`` to
+``transformer``, ``gpt`` and ``vit``; ``data``, ``training``, ``decoding`` and
+``metrics`` to learn, generate and score; ``recording`` and ``ablation`` to look inside,
+``plotting`` to show what is there. Import from the module
 you need; importing the package alone costs nothing.
 """
 

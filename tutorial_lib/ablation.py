@@ -22,7 +22,7 @@ def rollout(maps):
     In each layer, half of a token is what it attends to, on average over the heads, and
     half stays what it was. Returns (batch, token, token): how much of each query comes
     from each input. Raises ValueError for maps that are not square or not equally
-    large. Abnar and Zuidema (2020), section 4.
+    large. Abnar and Zuidema (2020), section 3.
     """
     maps = list(maps)
     shapes = {tuple(weights.shape[-2:]) for weights in maps}

@@ -130,6 +130,7 @@ class GPT(nn.Module):
         before the draw, such as ``lambda logits: top_k(logits, 50)``.
         """
         kv_cache, new = KVCache(), tokens
+        self.eval()  # without dropout
         for _ in range(max_new_tokens):
             logits = self(new, kv_cache)[:, -1]  # (batch, vocab)
             for process in logits_processors:
