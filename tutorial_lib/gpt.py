@@ -127,10 +127,10 @@ class GPT(nn.Module):
         """Draw so many tokens after ``tokens`` (batch, token), and return all of them.
 
         Each of the ``logits_processors`` turns the logits (batch, vocab) into others
-        before the draw, such as ``lambda logits: top_k(logits, 50)``.
+        before the draw, such as ``lambda logits: top_k(logits, 50)``. Dropout is on in
+        training mode: call ``model.eval()`` first.
         """
         kv_cache, new = KVCache(), tokens
-        self.eval()  # without dropout
         for _ in range(max_new_tokens):
             logits = self(new, kv_cache)[:, -1]  # (batch, vocab)
             for process in logits_processors:
