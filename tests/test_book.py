@@ -147,7 +147,9 @@ def test_the_library_leads_to_the_code_of_every_name():
     links = links_of(HTML / "book" / "library.html").targets
     code = "../library/tutorial_lib/attention.html"
     assert f"{code}#MultiHeadAttention" in links and f"{code}#_split" not in links
-    page = (HTML / "library" / "attention.html").read_text(encoding="utf-8")
+    page = (HTML / "library" / "tutorial_lib" / "attention.html").read_text(
+        encoding="utf-8"
+    )
     [shown] = re.findall(r'<div id="masked_softmax">(.*?)</pre>', page, re.DOTALL)
     text = html.unescape(re.sub("<[^>]+>", "", shown)).strip()
     assert text in (ROOT / "tutorial_lib" / "attention.py").read_text(encoding="utf-8")

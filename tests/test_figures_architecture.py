@@ -232,7 +232,7 @@ def test_a_missing_part_is_named(part):
 
 def test_unknown_parts_are_named_with_those_that_there_are():
     with pytest.raises(
-        ValueError, match=r"does not know 'mask', 'head': .* length mas"
+        ValueError, match=r"does not know 'mask', 'head': .* padding mas"
     ):
         show_architecture({**CODE, "mask": padding_mask, "head": padding_mask})
 
