@@ -47,9 +47,7 @@ def train(name, data, pairs, steps, rate, seed):
     batches = Batches(data.train[:pairs], *vocabularies, batch_size=SIZE, seed=seed)
     optimizer = torch.optim.AdamW(model.parameters(), lr=rate)
     plan = {"schedule": warmup_cosine(50, steps), "steps": steps, "seed": seed}
-    history = fit(
-        model, batches, token_losses, optimizer=optimizer, progress=False, **plan
-    )
+    history = fit(model, batches, token_losses, optimizer=optimizer, **plan)
     return model, sum(history.losses[-90:]) / 90
 
 

@@ -3,10 +3,9 @@
 Nothing here knows a model class or a data set: a loss function connects the two.
 """
 
+import itertools
 import math
 from collections import namedtuple
-from functools import partial
-from itertools import islice
 from operator import length_hint
 
 import torch
@@ -32,36 +31,35 @@ def fit(
     seed=None,
     after_epoch=None,
     accelerator=None,
-    progress=True,
 ):
     """Train ``model`` for so many ``epochs`` or ``steps``, and return the History.
 
-    The mean of ``loss(model, batch)`` is made smaller; ``schedule(step)`` is the factor
-    of the learning rates. ``seed`` fixes what is random in here, and leaves what comes
+    The mean of ``loss(model, batch)`` is minimized; ``schedule(step)`` is the factor of
+    the learning rates. ``seed`` fixes what is random in here, and leaves what comes
     after as it was. The model is left in evaluation mode. An ``accelerator`` of Hugging
-    Face's Accelerate has prepared model, optimizer and DataLoader. Raises ValueError,
-    and FloatingPointError before a step that would not be finite.
+    Face's Accelerate has prepared model, optimizer and DataLoader. Raises ValueError
+    for no batches, no gradient and another model's optimizer, and FloatingPointError
+    before a step that would not be finite.
     """
-    losses, total = [], steps or epochs * length_hint(batches) or None
+    losses, total = [], _total(batches, epochs, steps)
     scheduler = LambdaLR(optimizer, schedule or (lambda step: 1.0))
-    step = partial(_step, model, loss, optimizer, scheduler, max_grad_norm, accelerator)
-    shown = progress and (accelerator is None or accelerator.is_main_process)
+    backward = accelerator.backward if accelerator else torch.autograd.backward
+    clip = accelerator.clip_grad_norm_ if accelerator else nn.utils.clip_grad_norm_
+    shown = accelerator is None or accelerator.is_main_process
     try:
         with seeded(seed), progress_bar(total, shown=shown) as bar:
-            for epoch in range(epochs or steps):
-                if hasattr(batches, "set_epoch"):
-                    batches.set_epoch(epoch)
-                before = len(losses)
-                for batch in islice(batches, steps and steps - before):
-                    losses.append(step(batch))
-                    bar.set_postfix_str(f"loss {losses[-1]:.3g}", refresh=False)
-                    bar.update()
-                if len(losses) == before:
-                    raise ValueError("batches is empty, or a generator: give a list")
-                if after_epoch:
-                    after_epoch()
-                if len(losses) == steps:
-                    break
+            for batch in _epoch_by_epoch(batches, epochs, steps, after_epoch):
+                model.train()  # which after_epoch may have evaluated
+                mean = _mean(loss(model, batch))  # predict, compare with the truth
+                optimizer.zero_grad()
+                backward(mean)
+                norm = clip(model.parameters(), max_grad_norm)
+                _check(optimizer, mean if accelerator else mean + norm)
+                optimizer.step()
+                scheduler.step()
+                losses.append(mean.item())
+                bar.set_postfix_str(f"loss {losses[-1]:.3g}", refresh=False)
+                bar.update()
     except KeyboardInterrupt:
         print(f"Stopped after step {len(losses)} of {total or '?'}; run the cell again")
         raise
@@ -69,32 +67,56 @@ def fit(
     return History(losses)
 
 
-def _step(model, loss, optimizer, scheduler, max_grad_norm, accelerator, batch):
-    """Take one step, and return the mean loss before it."""
-    model.train()
-    losses = loss(model, batch)  # predict, and compare with the truth
+def _total(batches, epochs, steps):
+    """Return the number of steps, or None if only the batches know it."""
+    if not (epochs or steps):
+        raise ValueError("say how long to train: give epochs= or steps=")
+    return steps or epochs * length_hint(batches) or None
+
+
+def _epoch_by_epoch(batches, epochs, steps, after_epoch):
+    """Yield the batches of each epoch, until the last epoch or step."""
+    step = 0
+    for epoch in range(epochs) if epochs else itertools.count():
+        if hasattr(batches, "set_epoch"):
+            batches.set_epoch(epoch)
+        before = step
+        for batch in batches:
+            yield batch
+            step += 1
+            if step == steps:
+                break
+        if step == before:
+            raise ValueError("batches is empty, or a generator: give a list")
+        if after_epoch:
+            after_epoch()
+        if step == steps:
+            break
+
+
+def _mean(losses):
     if not getattr(losses, "requires_grad", False):
         raise ValueError("the loss has no gradient: leave out .item() and no_grad()")
-    mean = losses.mean()
-    optimizer.zero_grad()
-    backward = accelerator.backward if accelerator else torch.Tensor.backward
-    backward(mean)
-    norm = (accelerator or nn.utils).clip_grad_norm_(model.parameters(), max_grad_norm)
-    if not (mean.isfinite() and (accelerator or norm.isfinite())):
+    return losses.mean()
+
+
+def _check(optimizer, number):
+    """Raise an error where the step would lose the weights, or leave them alone."""
+    if not number.isfinite():
         raise FloatingPointError("the loss is not finite: try a smaller learning rate")
     if all(p.grad is None for group in optimizer.param_groups for p in group["params"]):
         raise ValueError("make the optimizer from the parameters of this very model")
-    optimizer.step()
-    scheduler.step()
-    return mean.item()
 
 
 def warmup_cosine(warmup, steps):
     """Return a schedule: up in a straight line, then down along half a cosine.
 
     The factor is 1 / warmup at step 0, 1 at step warmup - 1, and 0 from ``steps`` on.
-    Loshchilov and Hutter (2017), equation 5, without restarts.
+    Raises ValueError unless 0 <= warmup < steps. Loshchilov and Hutter (2017),
+    equation 5, without restarts.
     """
+    if not 0 <= warmup < steps:
+        raise ValueError(f"warmup must be less than steps: {warmup} of {steps}")
 
     def factor(step):
         if step < warmup:
