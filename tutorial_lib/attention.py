@@ -62,7 +62,9 @@ def attention_weights(queries, keys, mask=None, *, causal=False):
     precise = torch.promote_types(queries.dtype, torch.float32)
     queries, keys = queries.to(precise), keys.to(precise)  # float16 ends at 65504
     scores = queries @ keys.transpose(-2, -1) / queries.shape[-1] ** 0.5
-    return masked_softmax(scores, add_causal(mask, scores) if causal else mask)
+    if causal:
+        mask = add_causal(mask, scores.shape, device=scores.device)
+    return masked_softmax(scores, mask)
 
 
 def scaled_dot_product_attention(queries, keys, values, mask=None, *, causal=False):
@@ -125,7 +127,10 @@ class KVCache(dict):
 
     @property
     def length(self):
-        """Return the number of tokens whose keys and values are held."""
+        """Return the number of tokens whose keys and values are held.
+
+        The layer that appends first decides: in a decoder, its first self-attention.
+        """
         return next(iter(self.values()))[0].shape[-2] if self else 0
 
 
@@ -171,8 +176,9 @@ class MultiHeadAttention(nn.Module):
             mask = mask.unsqueeze(1)  # (batch, 1, query, key): the same for all heads
         Q = self.split_heads(self.W_Q(queries))  # (batch, head, query, d_k)
         if causal and kv_cache is not None and Q.shape[-2] < K.shape[-2]:
-            allowed = causal_mask(K.shape[-2], device=Q.device)[-Q.shape[-2] :]
-            mask, causal = allowed if mask is None else mask & allowed, False
+            shape = (*Q.shape[:-1], K.shape[-2])  # (batch, head, query, key)
+            mask = add_causal(mask, shape, device=Q.device, cached=True)
+            causal = False
         context = self.attend(Q, K, V, mask, causal)
         join = "batch head token d_k -> batch token (head d_k)"
         return self.W_O(rearrange(context, join))
@@ -199,22 +205,24 @@ def fused_attention(Q, K, V, mask=None, *, causal=False, dropout=0.0):
     if batch != K.shape[:-2]:
         batch = torch.broadcast_shapes(batch, K.shape[:-2])
     shape = (*batch, Q.shape[-2], K.shape[-2])  # of the scores
-    check_mask(mask, shape, causal=causal)
+    if causal and mask is not None:
+        mask, causal = add_causal(mask, shape, device=Q.device), False
+    else:
+        check_mask(mask, shape, causal=causal)
     if mask is not None:
-        if causal:
-            mask, causal = mask & causal_mask(shape[-1], device=Q.device), False
         mask = torch.atleast_2d(mask)  # the least that the kernel takes
     return F.scaled_dot_product_attention(
         Q, K, V, attn_mask=mask, dropout_p=dropout, is_causal=causal
     )
 
 
-def add_causal(mask, scores):
-    """Combine a mask, or None, with the causal one, for ``scores`` (..., query, key).
+def add_causal(mask, shape, *, device, cached=False):
+    """Combine a mask, or None, with the causal one, for scores (..., query, key).
 
-    Raises ValueError if the mask does not broadcast to the scores, and unless there are
-    as many queries as keys.
+    With ``cached`` the queries are the last of the keys, as in decoding step by step.
+    Raises ValueError if the mask does not broadcast to ``shape``, and unless there are
+    as many queries as keys or they are cached.
     """
-    check_mask(mask, scores.shape, causal=True)
-    causal = causal_mask(scores.shape[-1], device=scores.device)
+    check_mask(mask, shape, causal=not cached)
+    causal = causal_mask(shape[-1], device=device)[-shape[-2] :]  # (query, key)
     return causal if mask is None else mask & causal

@@ -184,7 +184,8 @@ class PositionedAttention(MultiHeadAttention):
         Q, K = Q.to(precise), K.to(precise)
         scores = Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5
         scores = scores + self.position_bias(Q.shape[-2], K.shape[-2])
-        mask = add_causal(mask, scores) if causal else mask
+        if causal:
+            mask = add_causal(mask, scores.shape, device=scores.device)
         weights = masked_softmax(scores, mask).to(V.dtype)
         return F.dropout(weights, self.dropout, self.training) @ V
 
