@@ -22,21 +22,3 @@ from tutorial_lib.data.text import (
     pad,
     tokenize,
 )
-
-__all__ = [
-    "BOS",
-    "EOS",
-    "PAD",
-    "Batch",
-    "Batches",
-    "DataError",
-    "ImageBatches",
-    "Images",
-    "SentencePair",
-    "Vocabulary",
-    "detokenize",
-    "load_images",
-    "load_translation",
-    "pad",
-    "tokenize",
-]

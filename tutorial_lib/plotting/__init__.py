@@ -12,11 +12,3 @@ Nothing here knows a model or a data set.
 from .charts import show_bars, show_curves, show_score_contours
 from .heatmaps import show_heatmaps
 from .images import show_images
-
-__all__ = [
-    "show_bars",
-    "show_curves",
-    "show_heatmaps",
-    "show_images",
-    "show_score_contours",
-]
