@@ -159,6 +159,11 @@ class TestWhatDoesNotFit:
         with pytest.raises(ValueError, match="is empty, or a generator: give a list"):
             fit(model, batches, squared, optimizer=sgd(model), **limit)
 
+    def test_a_training_without_an_end_is_refused(self):
+        model = line()
+        with pytest.raises(ValueError, match="give epochs= or steps="):
+            fit(model, BATCHES, squared, optimizer=sgd(model))
+
     def test_a_generator_may_be_read_once(self):
         model = line()
         one = fit(model, iter(BATCHES), squared, optimizer=sgd(model), epochs=1)
@@ -236,3 +241,5 @@ def test_warmup_rises_in_a_line_and_the_cosine_falls_to_0():
     assert [schedule(step) for step in (4, 6, 8, 10)] == pytest.approx(fall)
     assert [schedule(step) for step in (12, 20)] == [0, 0]
     assert warmup_cosine(0, 10)(0) == 1
+    with pytest.raises(ValueError, match="less than steps: 5 of 5"):
+        warmup_cosine(5, 5)

@@ -78,12 +78,14 @@ class GPT(nn.Module):
 
     def _initialize(self):
         """Start as GPT-2 did: the deeper the model, the less a layer adds at first."""
-        last = [layer.attention.W_O for layer in self.layers]
-        last += [layer.feed_forward.W_2 for layer in self.layers]
+        residual_projections = [layer.attention.W_O for layer in self.layers]
+        residual_projections += [layer.feed_forward.W_2 for layer in self.layers]
         for module in self.modules():
             if isinstance(module, (nn.Embedding, nn.Linear)):
-                depth = (2 * len(self.layers)) ** 0.5 if module in last else 1
-                nn.init.normal_(module.weight, std=0.02 / depth)
+                std = 0.02
+                if module in residual_projections:
+                    std /= (2 * len(self.layers)) ** 0.5
+                nn.init.normal_(module.weight, std=std)
             if isinstance(module, nn.Linear):
                 nn.init.zeros_(module.bias)
 
