@@ -8,7 +8,6 @@ import csv
 import io
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -23,7 +22,6 @@ from tools.files import write_whole
 from tools.notebooks import ENVIRONMENT, ROOT, STOPPED, chapters
 
 PROCESSES = min(4, os.cpu_count() or 1)
-FORMULA = re.compile(r"\s*[=+@＝＋－＠-]")  # what a spreadsheet would work out
 BAR = {"unit": "submission", "leave": False, "disable": None}  # in a terminal only
 
 
@@ -116,14 +114,8 @@ def table(found):
             f"{number} {mark[1]}".strip() for number, mark in marks.items() if mark[1]
         ]
         row = [student, *statuses, statuses.count("passed"), "; ".join(said)]
-        writer.writerow(map(_harmless, row))
-    return text.getvalue()
-
-
-def _harmless(entry):
-    """Return a text that any file can hold and no spreadsheet takes for a formula."""
-    text = str(entry).encode(errors="backslashreplace").decode()
-    return f"'{text}" if FORMULA.match(text) else text
+        writer.writerow(row)
+    return text.getvalue().encode(errors="backslashreplace").decode()
 
 
 def mistakes(found):
