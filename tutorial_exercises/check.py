@@ -1,29 +1,27 @@
-"""Check an answer, and hand out the answer or the library's version of it.
+"""`check` an answer, `use` it, and ask for a `hint`, the `solution` or the `progress`."""
 
-`check` and `use` are what a notebook calls. They never raise because of an answer; what
-an answer looks like from the inside is the probe's business.
-"""
-
+import ast
 import contextlib
+import difflib
 import inspect
+import re
+import sys
+import warnings
 
+import torch
+
+from tutorial_lib.definitions import tree_of
 from tutorial_lib.randomness import seed, undisturbed
 
-from .cards import Result
-from .exercise import Step, Wrong, find, lookup, unknown
-from .marks import keep
-from .probe import Probe
-from .run import Printed, error_text, quiet, usual_settings
-from .unwritten import (
-    calls,
-    globals_of,
-    is_bare_class,
-    open_lines,
-    place,
-    stopped_before,
-)
+from .answer import Answer, Printed
+from .cards import Card
+from .compare import describe
+from .exercise import EXERCISES, Wrong, load_chapters
+from .marks import keep, kept
 
-CHECKED = {}  # name of an exercise: (the answer last checked, its result)
+CHECKED = {}  # number of an exercise: (the answer last checked, its card)
+ASKED = {}  # number of an exercise: how many of its hints were asked for
+MISSING = "The solutions are not part of this copy of the book: ask your instructor."
 
 
 def check(answer, name=None):
@@ -31,140 +29,208 @@ def check(answer, name=None):
 
     answer: a function or class whose name is the exercise's, or any value together with
     the exercise's number (`check(width, "2.1")`).
-    Returns a Result, which shows itself as a card. Never raises (but for a
-    KeyboardInterrupt) and leaves random state, grad mode and default dtype alone.
+    Returns a card. Never raises because of an answer, and leaves random state alone.
     """
     try:
-        only_a_name = isinstance(answer, str) and name is None
-        exercise = lookup(answer, name)
-        if exercise is None or only_a_name:
+        task = find(answer, name)
+        if task is None or (isinstance(answer, str) and name is None):
             return unknown(answer, name)
-        stopped = stopped_before(exercise, answer)
+        stopped = _stopped_before(task, answer)
         if stopped:
-            return Result(exercise.heading, "fail", "stopped", stopped)
-        result = _result(exercise, answer)
-        CHECKED[exercise.name] = answer, result
-        result.note = keep(exercise) if result.passed else ""
-        return result
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # a fault of the check, or a very odd answer
-        message = f"The check itself failed: {type(error).__name__}: "
-        return Result("This answer", "unknown", "kit", message + error_text(error))
+            return Card("fail", task.heading, stopped)
+        card = _examined(task, answer)
+        CHECKED[task.number] = answer, card
+        card.note = keep(task) if card.passed else ""
+        return card
+    except Exception as error:  # a fault of the check, or a very odd answer
+        said = f"The check itself failed: {type(error).__name__}: {error}"
+        return Card("unknown", "This answer", said)
 
 
 def use(answer, name=None):
-    """Return the answer once it passes its check, until then the library's version.
-
-    Prints one line where it is not the answer. Checks again when the answer changed,
-    and expects the earlier exercises that the answer calls to pass as well.
-    """
-    exercise = lookup(answer, name)
-    if exercise is None:
+    """Return the answer once it passes its check, until then the book's."""
+    task = find(answer, name)
+    if task is None:
         print(unknown(answer, name))
         return answer
-    failing = _first_failing(exercise, answer)
-    if failing is None:
+    checked, card = CHECKED.get(task.number, (None, None))
+    if checked is not answer:
+        card = check(answer, task.name)
+    if card.passed:
         return answer
-    theirs = "yours" if failing is exercise else f"your {failing.name}"
-    print(f"Using the library's {exercise.name} until {theirs} passes its check.")
-    return exercise.library_version()
+    print(f"Using the book's {task.name} until yours passes its check.")
+    right = task.solution if task.shown else task.definition
+    return right() if task.is_value else right
 
 
-def _first_failing(exercise, answer):
-    """Return the first exercise that has to pass before an answer can be used."""
-    for name in filter(lambda name: calls(answer, name), exercise.needs):
-        failing = _first_failing(find(name), globals_of(answer).get(name))
-        if failing:
-            return failing
-    checked, result = CHECKED.get(exercise.name, (None, None))
-    if result is None or checked is not answer:
-        result = check(answer, exercise.name)
-    return None if result.passed else exercise
+def hint(answer):
+    """Show one more hint for an exercise (a function, a class, a name or a number)."""
+    task = find(answer)
+    if task is None:
+        return unknown(answer)
+    hints = task.hint_list
+    shown = ASKED[task.number] = min(ASKED.get(task.number, 0) + 1, len(hints))
+    last = f"Hint {shown} of {len(hints)}"
+    return Card("open", f"{last}: {task.heading}", "\n".join(hints[:shown]))
 
 
-def _result(exercise, answer):
+def solution(answer):
+    """Show a solution of an exercise; `print(solution(…))` shows it as text."""
+    task = find(answer)
+    if task is None:
+        return unknown(answer)
+    source = task.shown or MISSING
+    return Card("open", f"Solution of {task.heading}", call=task.call, source=source)
+
+
+def progress(chapter=None):
+    """Show which exercises pass: of one chapter, or of all that were ever begun."""
+    load_chapters()
+    marked, note = kept()
+    rows, chapters = [], set()
+    for task in sorted({*EXERCISES.values()}, key=lambda task: task.order):
+        _, card = CHECKED.get(task.number, (None, None))
+        status = card.status if card else "open"
+        if status == "open" and marked.get(task.number) == task.heading:
+            status = "earlier"
+        is_begun = card is not None or status == "earlier"
+        if task.chapter == chapter or (chapter is None and is_begun):
+            rows.append((status, task.heading))
+            chapters.add(f"Chapter {task.chapter}")
+    done = sum(status in ("pass", "earlier") for status, _ in rows)
+    bar = "█" * round(20 * done / max(1, len(rows)))
+    said = f"{', '.join(chapters)}: {done} of {len(rows)} exercises passed"
+    return Card("open", "", f"{bar:░<20} {said}\n{note}".rstrip(), rows)
+
+
+def find(answer, name=None):
+    """Return the exercise that an answer belongs to, by its own or the given name."""
+    load_chapters()
+    key = getattr(answer, "__name__", answer) if name is None else str(name)
+    return EXERCISES.get(key) if isinstance(key, str) else None
+
+
+def unknown(answer, name=None):
+    """Return a card that says why this is no exercise, and what was perhaps meant."""
+    task = find(answer, name) or find(type(answer))
+    if task:
+        arguments = f"answer, {task.call}" if task.is_value else task.call
+        said = f"Check the answer itself: `check({arguments})`."
+        return Card("unknown", task.heading, said)
+    key = getattr(answer, "__name__", answer) if name is None else name
+    close = difflib.get_close_matches(str(key), EXERCISES, n=1)
+    said = 'Say which exercise it answers: `check(answer, "1.1")`.'
+    if close:
+        said = f"Did you mean `{EXERCISES[close[0]].call}`?"
+    return Card("unknown", f"There is no exercise {key!r:.60}", said)
+
+
+def _examined(task, answer):
+    """Run the steps until one finds something; return the card."""
     printed = Printed()
-    steps = [*exercise.steps] or [Step("the right value", _same)]
-    with quiet(printed), undisturbed(), usual_settings():
-        done, wrong = _run_steps(exercise, steps, answer)
-    about = {"hints": exercise.hints, "call": exercise.call}
-    todo = wrong and _still_open(exercise, answer)  # a right answer may have a `...`
+    with (
+        contextlib.redirect_stdout(printed),
+        contextlib.redirect_stderr(printed),
+        warnings.catch_warnings(),
+        torch.inference_mode(False),
+        torch.enable_grad(),
+        undisturbed(),
+    ):
+        warnings.simplefilter("ignore")
+        rows, message = _run_steps(task, answer)
+    todo = _still_open(task, answer) if message else ""
     if todo:
-        return Result(exercise.heading, "open", "open", todo, **about)
-    marks = ["pass"] * done + ["fail"] + ["open"] * len(steps)
-    labels = [step.label for step in steps]
-    about["steps"] = [*zip(marks, labels, strict=False)]
-    if wrong is None:
-        return Result(exercise.heading, "pass", **about)
-    about["printed"] = printed.lines()
-    return Result(exercise.heading, "fail", wrong.code, wrong.message, **about)
+        return Card("open", task.heading, todo, hints=task.hint_list, call=task.call)
+    card = Card("fail" if message else "pass", task.heading, message, rows)
+    if message:
+        card.printed = printed.getvalue().splitlines()[:5]
+        card.hints, card.call = task.hint_list, task.call
+    return card
 
 
-def _still_open(exercise, answer):
-    """Return what is still to be written, in words, or ""."""
-    if exercise.is_value or answer is ...:
-        return "Replace the `...` by your answer." if _has_hole(answer) else ""
-    if is_bare_class(answer):
-        return "Still to write: the whole class."
-    lines = open_lines(answer)
-    return f"Still to write: {place(answer, lines)}." if lines else ""
+def _run_steps(task, answer):
+    """Return rows (status, label), and what to say of the first step that failed."""
+    rows, message = {}, ""
+    if not task.is_value and inspect.isclass(answer) != task.is_class:
+        kind = "class" if task.is_class else "function"
+        message = f"This exercise asks for a {kind} {task.name}."
+    for number, (label, step) in enumerate(task.steps or [("", _the_value)]):
+        seed(number)
+        for name, *inputs in [(label,)] if label else [*step()]:
+            if message:
+                rows.setdefault(name, "open")
+                continue
+            message = _said(step if label else _agree, Answer(task, answer), inputs)
+            rows[name] = "fail" if message else "pass"
+    return [(status, label) for label, status in rows.items()], message
 
 
-def _has_hole(value):
-    if isinstance(value, dict):
-        value = [*value.values()]
-    if isinstance(value, (list, tuple)):
-        return any(map(_has_hole, value))
-    return value is ...
+def _the_value():
+    yield ("the right value",)
 
 
-def _run_steps(exercise, steps, answer):
-    """Return how many steps passed and what was Wrong with the next, or None."""
-    wrong = _wrong_kind(exercise, answer)
-    if wrong:
-        return 0, wrong
-    earlier = {name: find(name).library_version() for name in exercise.needs}
-    with _replaced(globals_of(answer), earlier):
-        for number, step in enumerate(steps):
-            wrong = _wrong_in(step, Probe(exercise, answer), number)
-            if wrong:
-                return number, wrong
-    return len(steps), None
+def _agree(answer, *inputs):
+    """Call the answer as a case says, and compare."""
+    if answer.task.is_class:
+        sizes, *inputs = inputs
+        answer.build(*sizes)
+    answer(*inputs)
+    return answer.same()
 
 
-def _wrong_kind(exercise, answer):
-    kind = "class" if inspect.isclass(exercise.oracle) else "function"
-    fits = callable(answer) and inspect.isclass(answer) == (kind == "class")
-    if exercise.is_value or fits:
-        return None
-    return Wrong("type", f"This exercise asks for a {kind} {exercise.name}.")
-
-
-def _wrong_in(step, probe, number):
-    seed(number)
+def _said(step, answer, inputs):
+    """Return what a step finds, or the known mistake that it shows, or ""."""
     try:
-        step.run(probe)
+        message = step(answer, *inputs)
     except Wrong as wrong:
-        return wrong
+        message = str(wrong)
     except Exception as error:  # the step could not use what it was given
-        return probe.unusable(error)
-    return None
+        message = (
+            f"Your code returned {describe(answer.output)}, which the check could "
+        )
+        message += f"not work with ({type(error).__name__}: {error})."
+    return message and (answer.known_mistake() or message)
 
 
-@contextlib.contextmanager
-def _replaced(names, replacements):
-    """Put other values under these names, for a while."""
-    before = {name: names[name] for name in replacements if name in names}
-    names.update(replacements)
-    try:
-        yield
-    finally:
-        for name in replacements:
-            names.pop(name, None)
-        names.update(before)
+def _still_open(task, answer):
+    """Return what is still to be written, in words, or ""."""
+    if task.is_value or answer is ...:
+        values = answer.values() if isinstance(answer, dict) else answer
+        values = values if isinstance(values, (list, tuple)) else [answer]
+        is_open = any(value is ... for value in values)
+        return "Replace the `...` by your answer." if is_open else ""
+    tree = tree_of(answer)
+    lines = sorted(set(_blanks(tree))) if tree else []
+    if not lines:
+        return ""
+    *first, last = map(str, lines)
+    words = f"lines {', '.join(first)} and {last}" if first else f"line {last}"
+    return f"Still to write: {words} of the cell."
 
 
-def _same(probe):
-    probe()
-    probe.same()
+def _blanks(node):
+    """Yield the lines with a `...`, but for those of an index or a default value."""
+    if isinstance(node, ast.Constant) and node.value is ...:
+        yield node.lineno
+    for child in ast.iter_child_nodes(node):
+        is_index = isinstance(node, ast.Subscript) and child is node.slice
+        if not is_index and not isinstance(child, ast.arguments):
+            yield from _blanks(child)
+
+
+def _stopped_before(task, answer):
+    """Return what to tell whoever checks an answer whose new cell stopped, or ""."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    last = getattr(shell, "last_execution_result", None)
+    error = last and (last.error_before_exec or last.error_in_exec)
+    names = [task.name]
+    if task.is_value and shell:
+        names = [name for name, value in shell.user_ns.items() if value is answer]
+    pattern = rf"^(?:(?:def|class) +)?(?:{'|'.join(map(re.escape, names))})\b *[(:=]"
+    if not error or not re.search(pattern, last.info.raw_cell or "", re.M):
+        return ""
+    said = f"{type(error).__name__}: {error}".split("\n")[0]
+    return (
+        f"The cell you ran before this one stopped with `{said}`, so your answer is "
+        "still the one from before. Mend that cell, run it, and check again."
+    )

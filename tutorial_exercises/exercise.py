@@ -1,194 +1,137 @@
-"""What an exercise is, and the register in which every exercise of the book stands.
+"""What an exercise is: its solution, decorated, and what its author says about it."""
 
-The register fills itself: the first look-up imports the `checks` of every `chapter_NN`
-folder of this package, so no notebook has to. This module does not know how an answer
-is run, nor what of it is right.
-"""
-
-import contextlib
-import difflib
-import functools
 import importlib
+import inspect
 import pkgutil
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+import sys
+import textwrap
+from functools import cache, cached_property
+from typing import NamedTuple
 
-from .cards import Result
-from .mistakes import known
-
-EXERCISES: dict[str, "Exercise"] = {}
+EXERCISES = {}  # by name, and by number
 
 
 class Wrong(Exception):
-    """A diagnosis: `code` is stable and tested, `message` is what the student reads."""
-
-    def __init__(self, code, message):
-        super().__init__(message)
-        self.code, self.message = code, message
+    """What to tell a student about a wrong answer."""
 
 
-@dataclass(frozen=True)
-class Step:
-    """One thing a check looks at: what it is called, and how it is looked at."""
+class Known(NamedTuple):
+    """An answer that the author has foreseen; of a right one the sentence is ""."""
 
-    label: str
-    run: Callable
+    sentence: str
+    answer: object
 
 
 class Exercise:
-    """A task with an oracle, known wrong answers, and steps that find the first fault.
+    """A task: its solution, an oracle, steps that try an answer, and known mistakes.
 
-    number: "3.2", as in the heading; its first part is the chapter.
-    title: the words of the heading.
-    name: name of the function or class to write; left out, the answer is a value.
-    returns: axes of the returned tensor ("batch query key"), or, where a tuple is
-        returned, its parts and their axes ({"outputs": "query d_v", …}).
-    hints: sentences, from a nudge to nearly the answer.
-    needs: names of earlier exercises that the answer calls. While it is checked, the
-        library's versions stand in for them: an error is not carried forward.
-    fallback: what `use` hands out meanwhile: a callable, or "module:name".
+    number: as in the notebook's heading; what stands before the dot is the chapter.
+    axes: names of the output's axes, "query key"; of a tuple, {name of a part: axes}.
     tolerance: largest absolute difference that counts as equal.
-    seconds: how long one call of the answer may take; None means the usual limit.
-    Raises ValueError if the number or the name is taken.
+    seconds: how long one call of an answer may take.
     """
 
-    def __init__(
-        self,
-        number,
-        title,
-        *,
-        name=None,
-        returns="",
-        hints=(),
-        needs=(),
-        fallback=None,
-        tolerance=1e-5,
-        seconds=None,
-    ):
-        if not re.fullmatch(r"\d+\.\d+", number):
-            raise ValueError(f'an exercise number looks like "3.2", not {number!r}')
-        self.number, self.title, self.name = number, title, name or number
-        self.returns, self.hints, self.needs = returns, tuple(hints), tuple(needs)
-        self.fallback, self.tolerance, self.seconds = fallback, tolerance, seconds
-        self.oracle, self.steps = None, []
-        _register(self)
+    hints = mistakes = ""
 
-    @property
-    def chapter(self):
-        """The chapter's number."""
-        return int(self.number.split(".")[0])
+    def __init__(self, number, title, *, axes="", tolerance=1e-5, seconds=5.0):
+        self.number, self.order = number, [*map(int, number.split("."))]
+        self.chapter = self.order[0]
+        self.heading = f"Exercise {number} · {title}"
+        self.axes, self.tolerance, self.seconds = axes, tolerance, seconds
+        self.steps = []
 
-    @property
-    def heading(self):
-        """The words over the exercise in the notebook."""
-        return f"Exercise {self.number} · {self.title}"
+    def __call__(self, solution):
+        """Take the solution: a function, a class, or for a value one that returns it.
 
-    @property
-    def is_value(self):
-        """Whether the answer is a value and not a function or a class."""
-        return self.name == self.number
-
-    @property
-    def call(self):
-        """How a student writes the exercise between brackets: `f`, or `"3.1"`."""
-        return f'"{self.number}"' if self.is_value else self.name
-
-    def spec(self, oracle):
-        """Take the slow, plain definition every answer is compared with."""
-        self.oracle = oracle
-        return oracle
-
-    def step(self, label):
-        """Add something to look at; `label` completes "the answer …" in the card."""
-        return lambda run: self.steps.append(Step(label, run)) or run
-
-    @functools.cached_property
-    def mistakes(self):
-        """The known wrong answers that have a message, in order."""
-        return [mistake for mistake in known(self) if mistake.message]
-
-    def library_version(self):
-        """Return the fast version of the answer, or else the oracle.
-
-        The oracle also stands in where a copy of the book has no solutions.
+        Raises ValueError if another exercise has its name or number.
         """
-        if self.is_value:
-            return self.oracle()
-        if isinstance(self.fallback, str):
-            module, name = self.fallback.split(":")
-            with contextlib.suppress(ModuleNotFoundError):
-                return getattr(importlib.import_module(module), name)
-            return self.oracle
-        return self.fallback or self.oracle
+        self.solution = self.definition = solution
+        self.name, self.is_class = solution.__name__, inspect.isclass(solution)
+        self.is_value = not (self.is_class or inspect.signature(solution).parameters)
+        self.call = f'"{self.number}"' if self.is_value else self.name
+        if {self.name, self.number} & EXERCISES.keys():
+            raise ValueError(f"there is another {self.name}, or exercise {self.number}")
+        EXERCISES[self.name] = EXERCISES[self.number] = self
+        return self
+
+    def oracle(self, definition):
+        """Take the slow, plain definition that answers are compared with."""
+        self.definition = definition
+
+    def cases(self, generate):
+        """Take a generator of (label, inputs …), for which answer and oracle agree.
+
+        Of a class, the first input is the tuple of sizes that it is built with.
+        """
+        self.steps.append(("", generate))
+
+    def demand(self, label):
+        """Take a function of an `Answer` that returns what to say, if there is any."""
+        return lambda examine: self.steps.append((label, examine))
+
+    @cached_property
+    def source(self):
+        """The solution's source, without its decorator."""
+        source = inspect.getsource(self.solution)
+        return source[re.search(r"^(def|class) ", source, re.M).start() :].rstrip()
+
+    @property
+    def shown(self):
+        """The solution as a student reads it; None in a copy of the book without it."""
+        if re.search(r"^ +\.\.\.$", self.source, re.M):
+            return None
+        if not self.is_value:
+            return self.source
+        why, value = re.search(r'"""(.*?)"""\s+return (.*)', self.source, re.S).groups()
+        comment = textwrap.indent(textwrap.dedent(f"    {why}").strip(), "# ")
+        return f"{comment}\n{textwrap.dedent('    ' + value)}"
+
+    @property
+    def hint_list(self):
+        """The hints, each one text."""
+        found = re.split(r"^- ", self.hints, flags=re.M)[1:]
+        return [" ".join(hint.split()) for hint in found]
+
+    @cached_property
+    def known(self):
+        """The answers foreseen in ``mistakes``, in order; none if there is no solution."""
+        entries = re.findall(r"((?:^\S.*\n)+)((?:^ .*\n|^\n)+)", self.mistakes, re.M)
+        found = []
+        for head, edits in entries if self.shown else ():
+            sentence = " ".join(head.split())
+            sentence = "" if sentence == "right:" else sentence
+            for edit in re.split(r"^    (?! |and )", edits, flags=re.M)[1:]:
+                found.append(Known(sentence, self._edited(edit)))
+        return found
+
+    def _edited(self, edit):
+        """Return the answer that replacements in the solution make."""
+        source = self.source
+        for change in re.split(r"^    and ", edit, flags=re.M):
+            first, *more = change.rstrip().split("\n")
+            old, new = re.fullmatch(r"(.*) →(?: (.*))?", first).groups("")
+            before, *after = source.split(old)
+            if len(after) != 1:
+                raise ValueError(
+                    f"{self.number}: {old!r} must stand once in the answer"
+                )
+            line = before.rpartition("\n")[2]
+            depth = line[: len(line) - len(line.lstrip())]
+            lines = [new, *(depth + one.removeprefix(" " * 8) for one in more)]
+            source = before + "\n".join(lines).replace("…", old) + after[0]
+        names = {
+            name: value.solution if isinstance(value, Exercise) else value
+            for name, value in vars(sys.modules[self.solution.__module__]).items()
+        }
+        exec(source, names)
+        return names[self.name]() if self.is_value else names[self.name]
 
 
-def _register(exercise):
-    for other in EXERCISES.values():
-        if {exercise.number, exercise.name} & {other.number, other.name}:
-            raise ValueError(
-                f"{exercise.heading} ({exercise.name}) and {other.heading} "
-                f"({other.name}) share a number or a name: each must be unique"
-            )
-    EXERCISES[exercise.name] = exercise
-
-
-@functools.cache
+@cache
 def load_chapters():
-    """Import every chapter's checks, once."""
+    """Import the exercises of every chapter, once."""
     package = importlib.import_module(__package__)
     for module in pkgutil.iter_modules(package.__path__):
-        if module.ispkg and re.fullmatch(r"chapter_\d\d", module.name):
-            importlib.import_module(f"{__package__}.{module.name}.checks")
-
-
-def find(key):
-    """Return the exercise with this name or number, or None."""
-    load_chapters()
-    by_number = {exercise.number: exercise for exercise in EXERCISES.values()}
-    return EXERCISES.get(key) or by_number.get(key)
-
-
-def nearest(key):
-    """Return up to three exercise names that look like `key`, best first."""
-    load_chapters()
-    return difflib.get_close_matches(key, EXERCISES, n=3, cutoff=0.6)
-
-
-def lookup(answer, name=None):
-    """Return the exercise an answer belongs to, by its own or the given name."""
-    key = _key(answer, name)
-    return find(key) if isinstance(key, str) else None
-
-
-def unknown(answer, name=None):
-    """Return a card that says why this is no exercise, and what was perhaps meant."""
-    key = _key(answer, name)
-    if not isinstance(key, str):
-        return _card("This is not an exercise by itself", _advice(answer))
-    exercise = find(key)
-    if exercise:
-        return _card(exercise.heading, f"Check the answer itself: {_usage(exercise)}.")
-    close = [f"`{EXERCISES[name].call}`" for name in nearest(key)]
-    message = f"Did you mean {' or '.join(close)}?" if close else ""
-    return _card(f"There is no exercise {key!r}", message)
-
-
-def _key(answer, name):
-    return getattr(answer, "__name__", answer) if name is None else str(name)
-
-
-def _advice(answer):
-    exercise = find(type(answer).__name__)
-    if exercise:
-        return f"Check the class itself: {_usage(exercise)}."
-    return 'Say which exercise it answers: `check(answer, "1.1")`.'
-
-
-def _usage(exercise):
-    answer = "answer, " if exercise.is_value else ""
-    return f"`check({answer}{exercise.call})`"
-
-
-def _card(heading, message):
-    return Result(heading, "unknown", "unknown", message)
+        if re.fullmatch(r"chapter_\d\d", module.name):
+            importlib.import_module(f"{__package__}.{module.name}")

@@ -1,1 +1,0 @@
-"""Exercises of chapter 2: kernel regression and the choice of its width."""

@@ -1,1 +1,0 @@
-"""Exercises of chapter 4: masks and batches done right."""

@@ -1,1 +1,0 @@
-"""Exercises of chapter 5: translating with one vector."""

@@ -1,1 +1,0 @@
-"""Exercises of chapter 7: self-attention, on sets and on graphs."""

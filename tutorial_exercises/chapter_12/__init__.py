@@ -1,1 +1,0 @@
-"""Exercises of chapter 12: writing, and what it takes."""
