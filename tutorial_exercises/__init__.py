@@ -39,9 +39,9 @@ write instead::
     \"\"\"
 
 A mistake is a sentence and, indented, what is written in place of a piece of the
-solution that stands in it once. Lines indented by four more go on with the new text, in
-which `…` stands for the old; `and old → new` changes a second place. The next edit below
-is another way to make the same mistake. Whatever fails, a mistake that gives the
+solution that stands in it once. Lines indented by four more go on with the new text,
+in which `…` stands for the old; `and old → new` changes a second place. The next edit
+below is another way to make the same mistake. Whatever fails, a mistake that gives the
 student's output, or error, for the same inputs is named before anything else: choose
 inputs on which mistakes differ from the truth and from each other. Below `right:` stand
 other right answers. What steps find by themselves need not be listed.

@@ -1,4 +1,4 @@
-"""`check` an answer, `use` it, and ask for a `hint`, the `solution` or the `progress`."""
+"""Check an answer and use it; ask for a hint, the solution or the progress."""
 
 import ast
 import contextlib
@@ -13,7 +13,7 @@ import torch
 from tutorial_lib.definitions import tree_of
 from tutorial_lib.randomness import seed, undisturbed
 
-from .answer import Answer, Printed
+from .answer import Answer, Printed, error_text
 from .cards import Card
 from .compare import describe
 from .exercise import EXERCISES, Wrong, load_chapters
@@ -32,7 +32,7 @@ def check(answer, name=None):
     Returns a card. Never raises because of an answer, and leaves random state alone.
     """
     try:
-        task = find(answer, name)
+        task = None if answer is name is None else find(answer, name)
         if task is None or (isinstance(answer, str) and name is None):
             return unknown(answer, name)
         stopped = _stopped_before(task, answer)
@@ -43,7 +43,7 @@ def check(answer, name=None):
         card.note = keep(task) if card.passed else ""
         return card
     except Exception as error:  # a fault of the check, or a very odd answer
-        said = f"The check itself failed: {type(error).__name__}: {error}"
+        said = f"The check itself failed: {error_text(error)}"
         return Card("unknown", "This answer", said)
 
 
@@ -55,12 +55,11 @@ def use(answer, name=None):
         return answer
     checked, card = CHECKED.get(task.number, (None, None))
     if checked is not answer:
-        card = check(answer, task.name)
+        card = check(answer, task.number)
     if card.passed:
         return answer
     print(f"Using the book's {task.name} until yours passes its check.")
-    right = task.solution if task.shown else task.definition
-    return right() if task.is_value else right
+    return task.solution if task.shown else task.definition
 
 
 def hint(answer):
@@ -68,10 +67,10 @@ def hint(answer):
     task = find(answer)
     if task is None:
         return unknown(answer)
-    hints = task.hint_list
-    shown = ASKED[task.number] = min(ASKED.get(task.number, 0) + 1, len(hints))
-    last = f"Hint {shown} of {len(hints)}"
-    return Card("open", f"{last}: {task.heading}", "\n".join(hints[:shown]))
+    total = len(task.hint_list)
+    shown = ASKED[task.number] = min(ASKED.get(task.number, 0) + 1, total)
+    lines = [f"{n}. {text}" for n, text in enumerate(task.hint_list[:shown], 1)]
+    return Card("hint", f"{shown} of {total} · {task.heading}", "\n".join(lines))
 
 
 def solution(answer):
@@ -79,28 +78,25 @@ def solution(answer):
     task = find(answer)
     if task is None:
         return unknown(answer)
-    source = task.shown or MISSING
-    return Card("open", f"Solution of {task.heading}", call=task.call, source=source)
+    return Card("solution", task.heading, call=task.call, source=task.shown or MISSING)
 
 
 def progress(chapter=None):
     """Show which exercises pass: of one chapter, or of all that were ever begun."""
     load_chapters()
     marked, note = kept()
-    rows, chapters = [], set()
+    rows = []
     for task in sorted({*EXERCISES.values()}, key=lambda task: task.order):
         _, card = CHECKED.get(task.number, (None, None))
         status = card.status if card else "open"
         if status == "open" and marked.get(task.number) == task.heading:
             status = "earlier"
-        is_begun = card is not None or status == "earlier"
-        if task.chapter == chapter or (chapter is None and is_begun):
+        if task.chapter == chapter or (chapter is None and (card or status != "open")):
             rows.append((status, task.heading))
-            chapters.add(f"Chapter {task.chapter}")
     done = sum(status in ("pass", "earlier") for status, _ in rows)
     bar = "█" * round(20 * done / max(1, len(rows)))
-    said = f"{', '.join(chapters)}: {done} of {len(rows)} exercises passed"
-    return Card("open", "", f"{bar:░<20} {said}\n{note}".rstrip(), rows)
+    heading = f"{done} of {len(rows)} exercises passed {bar:░<20}"
+    return Card("progress", heading, rows=rows, note=note)
 
 
 def find(answer, name=None):
@@ -112,17 +108,16 @@ def find(answer, name=None):
 
 def unknown(answer, name=None):
     """Return a card that says why this is no exercise, and what was perhaps meant."""
-    task = find(answer, name) or find(type(answer))
-    if task:
-        arguments = f"answer, {task.call}" if task.is_value else task.call
-        said = f"Check the answer itself: `check({arguments})`."
-        return Card("unknown", task.heading, said)
     key = getattr(answer, "__name__", answer) if name is None else name
+    task = find(answer, name) or find(type(answer))
     close = difflib.get_close_matches(str(key), EXERCISES, n=1)
     said = 'Say which exercise it answers: `check(answer, "1.1")`.'
-    if close:
+    if task:
+        call = f"answer, {task.call}" if task.is_value else task.call
+        said = f"Check the answer itself: `check({call})`."
+    elif close:
         said = f"Did you mean `{EXERCISES[close[0]].call}`?"
-    return Card("unknown", f"There is no exercise {key!r:.60}", said)
+    return Card("unknown", f"There is no exercise {describe(key)!r}", said)
 
 
 def _examined(task, answer):
@@ -138,14 +133,14 @@ def _examined(task, answer):
     ):
         warnings.simplefilter("ignore")
         rows, message = _run_steps(task, answer)
-    todo = _still_open(task, answer) if message else ""
+    if not message:
+        return Card("pass", task.heading, rows=rows)
+    help = {"hints": task.hint_list, "call": task.call}
+    todo = _still_open(task, answer)
     if todo:
-        return Card("open", task.heading, todo, hints=task.hint_list, call=task.call)
-    card = Card("fail" if message else "pass", task.heading, message, rows)
-    if message:
-        card.printed = printed.getvalue().splitlines()[:5]
-        card.hints, card.call = task.hint_list, task.call
-    return card
+        return Card("open", task.heading, todo, **help)
+    lines = printed.getvalue().splitlines()[:5]
+    return Card("fail", task.heading, message, rows, lines, **help)
 
 
 def _run_steps(task, answer):
@@ -166,6 +161,7 @@ def _run_steps(task, answer):
 
 
 def _the_value():
+    """Give the one case of an exercise that asks for a value."""
     yield ("the right value",)
 
 
@@ -188,24 +184,21 @@ def _said(step, answer, inputs):
         message = (
             f"Your code returned {describe(answer.output)}, which the check could "
         )
-        message += f"not work with ({type(error).__name__}: {error})."
+        message += f"not work with ({error_text(error)})."
     return message and (answer.known_mistake() or message)
 
 
 def _still_open(task, answer):
     """Return what is still to be written, in words, or ""."""
-    if task.is_value or answer is ...:
+    if task.is_value:
         values = answer.values() if isinstance(answer, dict) else answer
-        values = values if isinstance(values, (list, tuple)) else [answer]
+        values = values if isinstance(values, (list, tuple)) else [values]
         is_open = any(value is ... for value in values)
         return "Replace the `...` by your answer." if is_open else ""
     tree = tree_of(answer)
-    lines = sorted(set(_blanks(tree))) if tree else []
-    if not lines:
-        return ""
-    *first, last = map(str, lines)
-    words = f"lines {', '.join(first)} and {last}" if first else f"line {last}"
-    return f"Still to write: {words} of the cell."
+    lines = [str(line) for line in sorted({*_blanks(tree)})] if tree else []
+    words = f"lines {', '.join(lines)}" if lines[1:] else f"line {''.join(lines)}"
+    return f"Still to write: {words} of the cell." if lines else ""
 
 
 def _blanks(node):
@@ -223,13 +216,15 @@ def _stopped_before(task, answer):
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     last = getattr(shell, "last_execution_result", None)
     error = last and (last.error_before_exec or last.error_in_exec)
-    names = [task.name]
-    if task.is_value and shell:
-        names = [name for name, value in shell.user_ns.items() if value is answer]
-    pattern = rf"^(?:(?:def|class) +)?(?:{'|'.join(map(re.escape, names))})\b *[(:=]"
-    if not error or not re.search(pattern, last.info.raw_cell or "", re.M):
+    if not error:
         return ""
-    said = f"{type(error).__name__}: {error}".split("\n")[0]
+    names = [task.name]
+    if task.is_value:
+        names = [name for name, value in shell.user_ns.items() if value is answer]
+    bound = rf"^(?:(?:def|class) +)?(?:{'|'.join(map(re.escape, names))})\b *[:(=]"
+    if not re.search(bound, last.info.raw_cell or "", re.M):
+        return ""
+    said = error_text(error).split("\n")[0]
     return (
         f"The cell you ran before this one stopped with `{said}`, so your answer is "
         "still the one from before. Mend that cell, run it, and check again."

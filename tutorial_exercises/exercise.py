@@ -95,7 +95,7 @@ class Exercise:
 
     @cached_property
     def known(self):
-        """The answers foreseen in ``mistakes``, in order; none if there is no solution."""
+        """The answers foreseen in ``mistakes``; none in a copy without solutions."""
         entries = re.findall(r"((?:^\S.*\n)+)((?:^ .*\n|^\n)+)", self.mistakes, re.M)
         found = []
         for head, edits in entries if self.shown else ():
