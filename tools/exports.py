@@ -7,6 +7,7 @@ a file that is there already and differs is left as it is, and named.
 This module does not know what stands in a chapter, and it runs none.
 """
 
+import ast
 import re
 from pathlib import Path
 
@@ -16,8 +17,6 @@ from tools.sheets import sheets
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("tutorial_lib", "tutorial_exercises", "tutorial_figures")
-# What of the packages no student gets: right answers, and edits of them.
-SECRET = {"solutions.py", "mistakes.diff", "__pycache__"}
 # Otter's container has no GPU, and this index has the wheels for that.
 TORCH_INDEX = "--extra-index-url https://download.pytorch.org/whl/cpu"
 
@@ -188,15 +187,28 @@ FILES = {"student": _student, "otter": _otter, "nbgrader": _nbgrader}
 
 
 def _library():
-    """Return what Otter packs: the packages without solutions, and what they need."""
-    paths = (path for name in PACKAGES for path in (ROOT / name).rglob("*.*"))
-    files = {
-        path.relative_to(ROOT).as_posix(): read_text(path)
-        for path in sorted(paths)
-        if path.suffix in {".css", ".js", ".json", ".py"}
-        and SECRET.isdisjoint(path.parts)
-    }
+    """Return what Otter packs: the packages without answers, and what they need."""
+    files = {}
+    for path in sorted(path for name in PACKAGES for path in (ROOT / name).rglob("*.*")):
+        name = path.relative_to(ROOT).as_posix()
+        if path.suffix in {".css", ".js", ".json", ".py"}:
+            files[name] = read_text(path)
+        if re.fullmatch(r"tutorial_exercises/chapter_\d\d.py", name):
+            files[name] = without_answers(files[name])
     return files | {"requirements.txt": "\n".join([TORCH_INDEX, *_pinned(), ""])}
+
+
+def without_answers(source):
+    """Return a chapter's exercises without solutions, and edits that give them away."""
+    lines = source.splitlines(keepends=True)
+    for node in reversed(ast.parse(source).body):
+        marks = [ast.unparse(mark) for mark in getattr(node, "decorator_list", ())]
+        if any(mark.startswith("Exercise(") for mark in marks):
+            lines[node.body[0].lineno - 1 : node.end_lineno] = ["    ...\n"]
+        target = getattr(node, "targets", [None])[0]
+        if getattr(target, "attr", "") == "mistakes":
+            del lines[node.lineno - 1 : node.end_lineno]
+    return "".join(lines)
 
 
 def _pinned():

@@ -22,7 +22,7 @@ from tools.notebooks import code_cells, source_of, tags_of
 from tools.sheets import sheets
 from tools.statements import leading_to, statements
 from tutorial_exercises import check
-from tutorial_exercises.exercise import find
+from tutorial_exercises.check import find
 
 MEMORY = 4 * 2**30  # bytes
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from tools.notebooks import chapters, read_notebook, source_of, tags_of
 from tools.sync import mirror
-from tutorial_exercises.exercise import Exercise, find
-from tutorial_exercises.help import MISSING, solution
+from tutorial_exercises import Exercise
+from tutorial_exercises.check import find
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,11 @@ class Task:
 
         Raises ValueError if there is no solution, or if it does not fit the stub.
         """
-        answer, stub = str(solution(self.exercise.name)), source_of(self.stub)
+        answer, stub = self.exercise.shown or "", source_of(self.stub)
         solved, changed = mirror(stub, {self.name: [answer]})
         if self.exercise.is_value:
             solved = changed = _assigned(stub, self.name, answer)
-        if not changed or answer == MISSING:
+        if not changed or not answer:
             raise ValueError(
                 f"the stub of {self.exercise.heading} must define or assign "
                 f"{self.name}, and this copy of the book must have a solution of it"

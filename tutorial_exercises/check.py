@@ -191,7 +191,7 @@ def _said(step, answer, inputs):
 def _still_open(task, answer):
     """Return what is still to be written, in words, or ""."""
     if task.is_value:
-        values = answer.values() if isinstance(answer, dict) else answer
+        values = [*answer.values()] if isinstance(answer, dict) else answer
         values = values if isinstance(values, (list, tuple)) else [values]
         is_open = any(value is ... for value in values)
         return "Replace the `...` by your answer." if is_open else ""

@@ -41,11 +41,15 @@ class Exercise:
         self.axes, self.tolerance, self.seconds = axes, tolerance, seconds
         self.steps = []
 
-    def __call__(self, solution):
-        """Take the solution: a function, a class, or for a value one that returns it.
+    def __call__(self, *inputs):
+        """Call the solution; the first call, as a decorator, takes it.
 
+        A solution is a function, a class, or for a value a function without arguments.
         Raises ValueError if another exercise has its name or number.
         """
+        if hasattr(self, "solution"):
+            return self.solution(*inputs)
+        [solution] = inputs
         self.solution = self.definition = solution
         self.name, self.is_class = solution.__name__, inspect.isclass(solution)
         self.is_value = not (self.is_class or inspect.signature(solution).parameters)
@@ -120,10 +124,7 @@ class Exercise:
             depth = line[: len(line) - len(line.lstrip())]
             lines = [new, *(depth + one.removeprefix(" " * 8) for one in more)]
             source = before + "\n".join(lines).replace("…", old) + after[0]
-        names = {
-            name: value.solution if isinstance(value, Exercise) else value
-            for name, value in vars(sys.modules[self.solution.__module__]).items()
-        }
+        names = dict(vars(sys.modules[self.solution.__module__]))
         exec(source, names)
         return names[self.name]() if self.is_value else names[self.name]
 

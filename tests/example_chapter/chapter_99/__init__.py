@@ -1,1 +1,0 @@
-"""Exercises of a chapter that exists only here, one of every kind."""
