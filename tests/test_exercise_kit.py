@@ -151,8 +151,10 @@ def test_parts_are_named():
 
 @pytest.mark.parametrize(
     ("got", "passes"),
-    [(2, True), (2.0, True), (torch.tensor(2), True), (3, False), (True, False)]
-    + [("2", False), ((2, 1), False), (torch.ones(2), False), (float("nan"), False)],
+    [
+        *[(2, True), (2.0, True), (torch.tensor(2), True), (3, False), (True, False)],
+        *[("2", False), ((2, 1), False), (torch.ones(2), False), (torch.nan, False)],
+    ],
 )
 def test_numbers_are_compared_whatever_their_type(got, passes):
     with exercise(lambda: 2):

@@ -10,7 +10,7 @@ import warnings
 
 import torch
 
-from tutorial_lib.definitions import tree_of
+from tutorial_lib.definitions import functions_of, tree_of
 from tutorial_lib.randomness import seed, undisturbed
 
 from .answer import Answer, Printed, error_text
@@ -195,6 +195,8 @@ def _still_open(task, answer):
         values = values if isinstance(values, (list, tuple)) else [values]
         is_open = any(value is ... for value in values)
         return "Replace the `...` by your answer." if is_open else ""
+    if inspect.isclass(answer) and not functions_of(answer):
+        return "Still to write: the whole class."
     tree = tree_of(answer)
     lines = [str(line) for line in sorted({*_blanks(tree)})] if tree else []
     words = f"lines {', '.join(lines)}" if lines[1:] else f"line {''.join(lines)}"
