@@ -72,7 +72,7 @@ def test_a_right_class_passes(shown):
 
 def test_lines_are_counted_in_the_cell(shown):
     assert "NameError: name 'hiden' is not defined" in shown["failing class"]
-    assert "line 14 of the cell: `return self.w_score" in shown["failing class"]
+    assert "line 13 of the cell: `return self.w_score" in shown["failing class"]
     assert "line 4 of the cell: `return scores @ scores`" in shown["failing function"]
 
 
@@ -88,7 +88,7 @@ def test_the_kernel_goes_on_afterwards(shown):
 
 def test_prints_show_in_the_card_alone(shown):
     assert shown["printing"].count("hello") == 1
-    assert "Your code printed:\nhello" in shown["printing"]
+    assert "Your code printed:\n       hello" in shown["printing"]
     assert shown["silent"] == "no more\n"
 
 
