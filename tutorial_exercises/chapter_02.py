@@ -11,10 +11,10 @@ from tutorial_lib.kernels import boxcar, epanechnikov, gaussian
 
 @Exercise("2.1", "A window that may be empty", axes="query key")
 def boxcar_weights(queries, keys, width):
-    """Share each query's attention equally over the keys within the width."""
+    """Distribute each query's attention equally over the keys within the width."""
     near = ((queries[:, None] - keys).abs() <= width).float()  # (query, key)
     total = near.sum(dim=-1, keepdim=True)
-    return near / total.clamp(min=1)  # where nobody is near: 0 / 1
+    return near / total.clamp(min=1)  # where no key is near: 0 / 1
 
 
 @boxcar_weights.oracle
@@ -29,11 +29,11 @@ def _(queries, keys, width):
 
 @boxcar_weights.cases
 def _():
-    label = "near keys share the attention equally"
+    label = "near keys get equal weights"
     yield label, torch.tensor([0.4, 1.1, 2.3]), torch.linspace(0, 3, 7), 0.65
-    label = "a key at exactly the width counts"
+    label = "a key at exactly the width counts as near"
     yield label, torch.tensor([1.0, 3.0]), torch.tensor([0.0, 0.5, 2.0, 4.5]), 1.0
-    label = "a query with nobody near gets weights 0"
+    label = "a query with no key near gets weights 0"
     yield label, torch.tensor([0.5, 9, 2]), torch.tensor([0.0, 0.4, 1.8, 2.2]), 0.5
 
 
@@ -42,33 +42,33 @@ boxcar_weights.hints = """
   either side?
 - Divide each row by the number of its near keys: a sum over the keys with
   `keepdim=True`, so that it still lines up with the rows.
-- Where nobody is near, that number is 0. `.clamp(min=1)` makes it 1, and 0 / 1 is 0.
+- Where no key is near, that number is 0. `.clamp(min=1)` makes it 1, and 0 / 1 is 0.
 """
 
 boxcar_weights.mistakes = """
-Without their last axis, the sums of the rows are laid along the columns, and entries
-are divided by the sums of other rows: give `sum` `keepdim=True`.
+Without their last axis, the row sums line up with the columns, not with the rows: pass
+`keepdim=True` to `sum`.
     dim=-1, keepdim=True → dim=-1
 `queries - keys` compares query 0 with key 0 only, query 1 with key 1, and so on.
-`queries[:, None] - keys` compares each with each: (query, key).
+`queries[:, None] - keys` compares every query with every key: (query, key).
     queries[:, None] - keys → queries - keys
-A query with nobody near gets NaN: its zeros are divided by a sum of 0. Make sure that
+A query with no key near gets NaN: its zeros are divided by a sum of 0. Make sure that
 the number you divide by is never 0.
     total.clamp(min=1) → total
-A query with nobody near shares its attention over ALL the keys, as a softmax over equal
-scores does. Its weights must be 0.
+A query with no key near distributes its attention over ALL the keys, as a softmax over
+equal scores does. Its weights must be 0.
     near / total.clamp(min=1) → torch.where(near > 0, 0, -1e9).softmax(dim=-1)
-You divide by sums over the queries. Every query shares its own attention over the KEYS:
-sum over the last axis.
+You divide by sums over the queries. Every query distributes its own attention over
+the KEYS: sum over the last axis.
     dim=-1, keepdim=True → dim=0
 Keys far beyond the query count as near, because a negative difference is below every
-width. Compare its absolute value.
+width. Take its absolute value.
     (queries[:, None] - keys).abs() → (queries[:, None] - keys)
 A softmax of the similarities gives far keys a weight too, because exp(0) is 1. Divide
 the similarities themselves by their sum.
     near / total.clamp(min=1) → near.softmax(dim=-1)
-These are similarities: 1 for every near key. Weights share one whole among the near
-keys, so divide each row by its sum.
+These are similarities: 1 for every near key. The weights of a row sum to 1, so divide
+each row by its sum.
     near / total.clamp(min=1) → near
 A key at exactly the width should count as near: use `<=`, not `<`.
     <= width → < width
@@ -103,13 +103,13 @@ def _(queries, keys, widths):
 
 @scores_by_widths.cases
 def _():
-    label = "with width 1 everywhere, minus half the squared distance"
+    label = "with all widths 1: minus half the squared distance"
     yield label, torch.randn(4, 2), torch.randn(3, 2), torch.ones(2)
-    label = "each coordinate by its own width"
+    label = "each coordinate has its own width"
     yield label, torch.randn(4, 2), torch.randn(3, 2), torch.tensor([0.5, 3.0])
 
 
-@scores_by_widths.demand("the scores can teach the widths")
+@scores_by_widths.demand("gradients reach the widths")
 def _(answer):
     widths = torch.tensor([0.5, 3.0], requires_grad=True)
     answer(torch.randn(4, 2), torch.randn(3, 2), widths)
@@ -120,13 +120,13 @@ scores_by_widths.hints = """
 - `queries[:, None] - keys` holds every difference, (query, key, d_k). Which of its axes
   do the widths belong to?
 - Divide the differences by the widths first: then every coordinate is measured in
-  widths, and only the lengths of the rows are missing.
+  widths, and only the squared lengths are missing.
 - A squared length is the sum of squares: `.square().sum(dim=-1)`.
 """
 
 scores_by_widths.mistakes = """
 All coordinates get the same width. Each has its own: divide the differences, (query,
-key, d_k), by the widths, (d_k,), before you add up.
+key, d_k), by the widths, (d_k,), before you sum.
     / widths → / widths.mean()
 You multiply by the widths: the wider a coordinate, the more it counts. Divide.
     / widths → * widths
@@ -135,16 +135,15 @@ differences, and square after that.
     / widths → / widths.sqrt()
 The half is missing: a Gaussian divides the square by 2.
     sum(dim=-1) / 2 → sum(dim=-1)
-The sign is turned around, and far keys score highest.
+The sign is wrong: far keys get the highest scores.
     -differences → differences
-You average over the coordinates: add them up.
+You average over the coordinates: sum over them.
     .sum(dim=-1) → .mean(dim=-1)
 This is the distance, not its square: leave out the root.
     square().sum(dim=-1) → norm(dim=-1)
-You add up absolute differences: square them first.
+You sum absolute differences: square them instead.
     square() → abs()
-You add up the differences and square their sum, so that one coordinate can cancel the
-other. Square first.
+You sum the differences and square the sum, so that one coordinate can cancel another. Square first.
     square().sum(dim=-1) → sum(dim=-1).square()
 These are similarities. The task asks for the scores, before `exp`.
     -differences.square().sum(dim=-1) / 2 → torch.exp(…)
@@ -181,14 +180,14 @@ def _(keys, values, kernel):
     return sum(squares) / len(squares)
 
 
-@leave_one_out_error.demand("the kernel you are given decides")
+@leave_one_out_error.demand("the error depends on the kernel")
 def _(answer):
     data = torch.rand(9), torch.randn(9)
     narrow, wide = answer(*data, gaussian(0.2)), answer(*data, gaussian(0.5))
     if alike(narrow, wide, 1e-5):
         return (
-            "Two kernels give the same error: use the argument `kernel`, not a kernel "
-            "that you chose yourself."
+            "Two kernels give the same error: use the argument `kernel`, not one of "
+            "your own."
         )
 
 
@@ -197,21 +196,21 @@ def _():
     values = torch.tensor([1.0, 4.0, 10.0])
     yield "three keys predict each other", torch.tensor([0.0, 1, 2]), values, boxcar(9)
     keys = torch.rand(9)
-    keys[7] = keys[3]  # another key, although it lies at the same place
+    keys[7] = keys[3]  # another key, although at the same position
     keys[0] = 1.4  # so far from the others that its similarities sum to less than 1
-    yield "no key looks at itself", keys, torch.randn(9), gaussian(0.2)
+    yield "no key helps to predict its own value", keys, torch.randn(9), gaussian(0.2)
     keys, values = torch.tensor([0.0, 0.1, 0.2, 5.0]), torch.tensor([1.0, 2, 3.5, 4])
     yield "a key without neighbors is predicted as 0", keys, values, boxcar(0.5)
 
 
-@leave_one_out_error.demand("the error can teach the kernel its width")
+@leave_one_out_error.demand("gradients reach the width of the kernel")
 def _(answer):
     width = torch.tensor(0.3, requires_grad=True)
     for kernel in (gaussian, epanechnikov):  # the second leaves one key alone
         keys = torch.tensor([0.0, 0.1, 0.3, 5.0])
         if not torch.is_tensor(answer(keys, torch.randn(4), kernel(width))):
             return (
-                "You return a plain number, which cannot say how it depends on the "
+                "You return a plain number, through which no gradient reaches the "
                 "width: return a tensor, without `.item()` or `float()` on the way."
             )
         answer.gradients(width)
@@ -226,17 +225,17 @@ leave_one_out_error.hints = """
 """
 
 leave_one_out_error.mistakes = """
-Every key also looks at itself, so this is the error on the readings, which the
-narrowest kernel always wins. Set the diagonal of the similarities to 0.
+Every key also helps to predict its own value. This is the training error, which is
+smallest for the narrowest kernel. Set the diagonal of the similarities to 0.
     similarities * (1 - torch.eye(len(keys))) → similarities
-You remove the diagonal AFTER dividing by the row sums, so the weights of the others sum
-to less than 1. Remove it first, then divide.
+Your row sums still contain the diagonal, so the weights of the others sum to less than
+1. Set the diagonal to 0 first, then sum and divide.
     total = similarities.sum(dim=-1) → total = kernel(keys[:, None] - keys).sum(dim=-1)
-Two keys at one place do not see each other: you hide every distance of 0. Only the
-diagonal must be hidden.
+You set the similarity to 0 wherever the distance is 0, but two different keys may have
+the same position. Only the diagonal must be 0.
     (1 - torch.eye(len(keys))) → (keys[:, None] != keys)
-You take a softmax of similarities. A kernel's similarities are not scores: set the
-diagonal to 0 and divide each row by its sum.
+You take a softmax of similarities, but a kernel's similarities are not scores: set
+the diagonal to 0 and divide each row by its sum.
     similarities * (1 - torch.eye(len(keys))) → similarities.masked_fill(torch.eye(len(keys)) > 0, -torch.inf).softmax(dim=-1)
 This is the SUM of the squared errors: return their mean.
     .mean() → .sum()
@@ -249,8 +248,8 @@ These are the squared errors, one for each key: return their mean.
 The error is NaN: a key with no other key within reach divides by a sum of 0. Make sure
 that the number you divide by is never 0.
     total.where(total > 0, 1) → total
-You divide by 1 wherever the sum is below 1. Similarities are no counts: their sum may
-be 0.3. Divide by 1 only where it is 0.
+You divide by 1 wherever the sum is below 1. Similarities are not counts: their sum
+may be 0.3. Divide by 1 only where it is 0.
     total.where(total > 0, 1) → total.clamp(min=1)
 You leave out the keys that have no other key within reach. They count too: such a key
 is predicted as 0, and its error is its value.
@@ -290,7 +289,7 @@ cancels the 2 in 2σ².
     16.0 → 8.0
 32 is 2 / σ². The factor of 2 is right, but the Gaussian divides by 2σ².
     16.0 → 32.0
-The sign is turned around: a larger dot product is a smaller distance, so the score must
+The sign is wrong: a larger dot product is a smaller distance, so the score must
 grow with it.
     16.0 → -16.0
 This is σ². A narrower kernel is sharper, so c must grow as σ shrinks.

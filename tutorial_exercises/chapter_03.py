@@ -8,6 +8,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils.weak import WeakIdKeyDictionary
 
 from tutorial_exercises import Exercise
+from tutorial_exercises.compare import is_number
 from tutorial_exercises.exercise import Wrong
 from tutorial_lib.attention import masked_softmax, scaled_dot_product_attention
 
@@ -35,9 +36,9 @@ class Watch(TorchFunctionMode):
 
 @Exercise("3.1", "Predict the spread of a score", tolerance=0.05)
 def score_deviation():
-    """A product of two numbers has the variance 2² · 3² = 36. 25 of them add up to 900,
-    whose root is 30, and √d_k = 5 makes it 6. The division removes what the length of
-    the vectors adds; the size of their numbers stays."""
+    """The product of two entries has the variance 2² · 3² = 36. 25 of them sum to 900,
+    whose root is 30, and √d_k = 5 makes it 6. The division removes the effect of d_k;
+    the scale of the entries remains."""
     return 6
 
 
@@ -46,14 +47,26 @@ def _():
     return math.sqrt(sum(2**2 * 3**2 for _ in range(25))) / math.sqrt(25)
 
 
+@score_deviation.demand("the standard deviation of the scaled score")
+def _(answer):
+    is_a_number = is_number(answer())
+    wrong = answer.same()
+    if wrong and is_a_number:
+        return (
+            f"{wrong} Measure it: draw 100,000 queries, `2 * torch.randn(100_000, 25)`, "
+            "and as many keys; their scaled dot products have this standard deviation."
+        )
+    return wrong
+
+
 score_deviation.hints = """
-- A product of a query number and a key number has the variance 2² · 3² = 36.
+- The product of a query entry and a key entry has the variance 2² · 3² = 36.
 - Variances of independent terms add up: how many terms does q · k have?
 - The standard deviation of q · k is √(25 · 36) = 30. Now divide by √d_k.
 """
 
 score_deviation.mistakes = """
-30 is the spread of q · k, before the division by √d_k.
+30 is the standard deviation of q · k, before the division by √d_k.
     return 6 → return 30
 900 = 25 · 36 is the variance of q · k. Take its root, then divide by √d_k.
     return 6 → return 900
@@ -61,13 +74,24 @@ score_deviation.mistakes = """
     return 6 → return 180
 36 is the variance of the score: take its square root.
     return 6 → return 36
-It would be 1 if all numbers had deviation 1: here it is 2 and 3.
+It would be 1 if all entries had standard deviation 1: here it is 2 and 3.
     return 6 → return 1
-You add what belongs to the query and what belongs to the key, 2 + 3 or 4 + 9. They are
-multiplied.
+This adds query and key, as 2 + 3, 4 + 9 or its root. Their entries are multiplied, and
+for independent entries of mean 0 the variances are multiplied, too.
     return 6 → return 5
     return 6 → return 13
-You divide by d_k itself: divide by its root.
+    return 6 → return 3.6056
+150 is the sum of 25 standard deviations of 6, and it is 30 · 5. Variances add up, not
+standard deviations, and the score is divided by √d_k.
+    return 6 → return 150
+2 and 3 are standard deviations already: a product of two entries has the variance
+2² · 3², not 2 · 3.
+    return 6 → return 2.4495
+    return 6 → return 12.247
+7.2 is 36 / 5: the variance of one product, divided by √d_k. Take the variance of the
+whole sum q · k and its root, then divide.
+    return 6 → return 7.2
+1.2 is 30 / 25: divide by the root of d_k, not by d_k itself.
     return 6 → return 1.2
 """
 
@@ -81,7 +105,7 @@ def distance_attention(queries, keys, values, width):
 
 
 def weighted_average(scores, values):
-    """Average values (key, d_v) with the softmax of a list of numbers as weights."""
+    """Average values (key, d_v) with the softmax of a list of scores as weights."""
     powers = [math.exp(score - max(scores)) for score in scores]
     weighted = [p * value for p, value in zip(powers, values, strict=True)]
     return sum(weighted) / sum(powers)
@@ -98,18 +122,18 @@ def _(queries, keys, values, width):
 
 @distance_attention.cases
 def _():
-    label = "agrees with the distances, for every width"
+    label = "agrees with attention by distances, for both widths"
     yield label, torch.randn(4, 3), torch.randn(5, 3), torch.randn(5, 2), 0.7
     yield label, torch.randn(4, 3), torch.randn(5, 3), torch.randn(5, 2), 2.0
 
 
-@distance_attention.demand("uses products: no cdist, and no (query, key, d_k) numbers")
+@distance_attention.demand("uses dot products: no cdist, no tensor (query, key, d_k)")
 def _(answer):
     with Watch() as seen:
         answer(torch.randn(6, 16), torch.randn(7, 16), torch.randn(7, 2), 1.0)
     if "cdist" in seen.sizes or max(seen.sizes.values()) >= 6 * 7 * 16:
         return (
-            "The numbers are right, but you computed the distances. Use "
+            "The outputs are right, but you computed the distances. Use "
             "queries @ keys.T and the norms of the keys only."
         )
 
@@ -121,27 +145,29 @@ distance_attention.hints = """
 """
 
 distance_attention.mistakes = """
-This is the plain product: -‖k‖² / 2 is missing from the scores, and so is the division
+This is the plain dot product: -‖k‖² / 2 is missing from the scores, and so is the division
 by width².
     (queries @ keys.T - norms / 2) / width**2 → queries @ keys.T
 This is plain dot-product attention: -‖k‖² / 2 is missing from the scores. (What is the
 same for all keys, as ‖q‖² or a sum over them, cancels.)
     queries @ keys.T - norms / 2 → queries @ keys.T
-You subtract ‖k‖² whole. Half of it belongs to q · k, because ‖q - k‖² holds 2 q · k.
+You subtract ‖k‖² whole. Half of it belongs to q · k, because ‖q - k‖² contains
+2 q · k.
     norms / 2 → norms
-‖q - k‖² holds the product twice: 2 q · k. Yours has it once.
+‖q - k‖² contains the dot product twice: 2 q · k. Yours has it once.
     queries @ keys.T - norms / 2 → queries @ keys.T / 2 - norms / 2
-The sign is turned around: the farther a key, the lower its score.
+The sign is wrong: the farther a key, the lower its score must be.
     (queries @ keys.T - norms / 2) → -(…)
 You add ‖k‖² / 2. A long key is far away, so its norm must lower the score.
     queries @ keys.T - norms → queries @ keys.T + norms
-You halve twice: with ‖k‖² / 2 the 2 of 2 width² is used up. Divide the whole by width².
+You divide by 2 twice: ‖k‖² / 2 already has the 2 of 2 width². Divide the whole by
+width².
     / width**2 → / (2 * width**2)
-You divide only ‖k‖² / 2 by width². The product must be divided as well: put both in
-brackets.
+You divide only ‖k‖² / 2 by width². The dot product must be divided as well: put
+both in parentheses.
     (queries @ keys.T - norms / 2) → queries @ keys.T - norms / 2
-You divide only the product by width². ‖k‖² / 2 must be divided as well: put both in
-brackets.
+You divide only the dot product by width². ‖k‖² / 2 must be divided as well: put both in
+parentheses.
     (queries @ keys.T - norms / 2) / width**2 → queries @ keys.T / width**2 - norms / 2
 You also divide by √d_k. The formula has width² alone.
     / width**2 → / width**2 / keys.shape[-1] ** 0.5
@@ -149,11 +175,11 @@ You subtract ‖k‖ / 2. The norm must be squared: leave the square root out.
     norms / 2 → norms.sqrt() / 2
 Your weights do not depend on the width: divide the scores by width².
     / width**2 →
-You divide by the width itself. The exponent holds the square of distance over width:
-divide by width².
+You divide by the width itself. The exponent contains the square of distance over
+width: divide by width².
     / width**2 → / width
-Your softmax runs over the queries. Each query shares its weight out over the keys: they
-are the last axis.
+Your softmax runs over the queries. Each query distributes its weight over the keys: the
+last axis.
     softmax(dim=-1) → softmax(dim=0)
 right:
     queries @ keys.T → torch.cat([queries, torch.ones(len(queries), 1)], 1)
@@ -190,48 +216,48 @@ def _(queries, keys, values, M, mask=None):
 def _():
     sizes = (2, 4, 3), (2, 5, 6), (2, 5, 7), (3, 6)  # that differ where they may
     inputs = [torch.randn(size) for size in sizes]
-    yield "scores and weights are right without a mask", *inputs
+    yield "outputs are right without a mask", *inputs
     padding = torch.arange(5) < torch.tensor([4, 2])[:, None, None]
-    yield "one mask for each sentence, as for padding", *inputs, padding
+    yield "outputs are right with a padding mask", *inputs, padding
     mask = torch.ones(2, 4, 5, dtype=torch.bool)
     mask[1, 2] = False
-    yield "a query that may look at nothing reads 0", *inputs, mask
+    yield "a query that may attend to nothing gets 0", *inputs, mask
 
 
 bilinear_attention.hints = """
 - `queries @ M` is (…, query, d_key): now queries and keys have the same size.
-- Scores: `queries @ M`, times the keys with their last two axes swapped.
+- Scores: `queries @ M`, times the keys with their last two axes transposed.
 - Divide by the root of `keys.shape[-1]`; let `masked_softmax` do the rest.
 """
 
 bilinear_attention.mistakes = """
-A query that may look at nothing should read 0, and yours reads an average.
-`masked_softmax` takes care of that case.
+A query that may attend to nothing should get 0, and yours gets an average.
+`masked_softmax` handles that case.
     masked_softmax(scores, mask) → (scores if mask is None else scores.masked_fill(~mask, -1e9)).softmax(dim=-1)
-The row of a query that may look at nothing is NaN: its scores are all −∞, and the
-softmax divides 0 by 0. `masked_softmax` takes care of that case.
+The row of a query that may attend to nothing is NaN: its scores are all −∞, and the
+softmax divides 0 by 0. `masked_softmax` handles that case.
     masked_softmax(scores, mask) → (scores if mask is None else scores.masked_fill(~mask, -torch.inf)).softmax(dim=-1)
-You multiply the scores by the mask. A score of 0 is not silence: e⁰ is 1.
-`masked_softmax(scores, mask)` hides.
+You multiply the scores by the mask. A score of 0 does not hide a key: e⁰ is 1.
+`masked_softmax(scores, mask)` hides it.
     masked_softmax(scores, mask) → (scores if mask is None else scores * mask).softmax(dim=-1)
 You multiply the values by the scores themselves. Turn scores into weights first:
 `masked_softmax(scores, mask)`.
     masked_softmax(scores, mask) → (scores if mask is None else scores.masked_fill(~mask, 0))
 The division by √d_key is missing.
     / keys.shape[-1] ** 0.5 →
-You divide by √d_query. The projected query q M has d_key numbers, so a score is a sum
-of d_key products: divide by √d_key.
+You divide by √d_query. The projected query q M has d_key dimensions, so a score is a
+sum of d_key products: divide by √d_key.
     / keys.shape[-1] → / queries.shape[-1]
-You divide by the root of the NUMBER of keys. d_key is how many numbers each key has.
+You divide by the root of the NUMBER of keys. d_key is the dimension of a key.
     / keys.shape[-1] → / keys.shape[1]
 You divide by d_key instead of its square root.
     keys.shape[-1] ** 0.5 → keys.shape[-1]
-Your softmax runs over the queries. Each query shares its weight out over the keys: they
-are the last axis.
+Your softmax runs over the queries. Each query distributes its weight over the keys: the
+last axis.
     masked_softmax(scores, mask) → scores.softmax(dim=-2)
 Your result is the same with and without a mask: hand the mask to `masked_softmax`.
     masked_softmax(scores, mask) → masked_softmax(scores)
-Your mask is inverted: True means that the query may look.
+Your mask is inverted: True means that the query may attend to the key.
     masked_softmax(scores, mask) → masked_softmax(scores, None if mask is None else ~mask)
 You hide keys after the softmax, so the remaining weights no longer sum to 1. Mask the
 scores: `masked_softmax(scores, mask)`.
@@ -272,7 +298,7 @@ def _():
     yield "scores are right", *network()
 
 
-@frugal_additive_scores.demand("never holds (batch, query, key, d_hidden) numbers")
+@frugal_additive_scores.demand("never holds (batch, query, key, d_hidden) entries")
 def _(answer):
     with Watch() as seen:
         answer(*network(query=12, d_hidden=32))
@@ -280,21 +306,21 @@ def _(answer):
     largest = max(seen.sizes.values())
     if largest > limit:
         return (
-            f"The scores are right, but one tensor holds {largest} numbers. Here "
+            f"The scores are right, but one tensor has {largest} entries. Here "
             f"batch · query · key · d_hidden is {everything}; stay within {limit}, "
             "the size of the projected queries. Loop over the queries or over the "
             "keys; a loop over the batch is not enough."
         )
     if seen.held >= everything:
         return (
-            f"No tensor is too large, but together they hold {seen.held} numbers at "
+            f"No tensor is too large, but together they hold {seen.held} entries at "
             "one time. Keep scores only: multiply by v inside the loop."
         )
 
 
 frugal_additive_scores.hints = """
 - Project first, once: `queries @ W_Q` and `keys @ W_K`.
-- Loop over the queries. Each one's (batch, 1, d_hidden) numbers broadcast over the
+- Loop over the queries. Each projected query, (batch, 1, d_hidden), broadcasts over the
   projected keys.
 - Collect one (batch, key) tensor per query; `torch.stack(rows, dim=1)`.
 """
@@ -303,16 +329,16 @@ frugal_additive_scores.mistakes = """
 This is the dot product of the projected query and key. Add them, take tanh, then
 multiply by v and sum.
     torch.stack(rows, dim=1) → Q @ K.transpose(1, 2)
-The tanh is missing, so that the score is a sum of one number for the query and one for
+The tanh is missing, so that the score is a sum of one term for the query and one for
 the key.
     torch.tanh(Q[:, i, None] + K) → (Q[:, i, None] + K)
-You take tanh of the query's and of the key's numbers apart. Add them first: tanh of the
-sum is what lets query and key act on each other.
+You take the tanh of query and key separately. Add them first: only the tanh of the sum
+lets query and key interact.
     torch.tanh(Q[:, i, None] + K) → (Q[:, i, None].tanh() + K.tanh())
-You multiply by v before the tanh. Each hidden number goes through tanh; v adds up what
-comes out.
+You multiply by v before the tanh. Each hidden unit goes through tanh; v is the weight
+of its output.
     torch.tanh(Q[:, i, None] + K) @ v → torch.tanh((Q[:, i, None] + K) @ v)
-These are weights, which sum to 1. The scores were asked for: no softmax.
+These are weights, which sum to 1. The exercise asks for scores: no softmax.
     torch.stack(rows, dim=1) → torch.stack(rows, dim=1).softmax(dim=-1)
 You multiply the projected query and key. The additive score adds them.
     Q[:, i, None] + K → Q[:, i, None] * K
@@ -368,8 +394,8 @@ def scaled(queries, keys):
 
 
 def no_scale(queries, keys, values, mask):
-    """Scores that are all equal, or so large that one key takes all, hide it; so does
-    d_k = 1."""
+    """Scores that are all equal, or so large that one key gets all the weight, hide it;
+    so does d_k = 1."""
     return masked_softmax(queries @ keys.mT, mask) @ values
 
 
@@ -380,7 +406,7 @@ def wrong_axis(queries, keys, values, mask):
 
 
 def mask_ignored(queries, keys, values, mask):
-    """Pass a mask with some False in it, and values that differ."""
+    """Pass a mask with some False in it, and values that differ from each other."""
     return masked_softmax(scaled(queries, keys)) @ values
 
 
@@ -390,13 +416,13 @@ def mask_inverted(queries, keys, values, mask):
 
 
 def mask_after(queries, keys, values, mask):
-    """Weights that no longer sum to 1 shrink the output: compare its numbers."""
+    """Weights that no longer sum to 1 shrink the output: compare its entries."""
     return (scaled(queries, keys).softmax(dim=-1) * mask) @ values
 
 
 def scale_by_keys(queries, keys, values, mask):
-    """As many keys as d_k hide it, and so do scores so large that one key takes all:
-    numbers of size 1, and two sizes that differ, show it."""
+    """As many keys as dimensions d_k hide it, and so do scores so large that one key gets
+    all the weight: standard normal inputs, and two sizes that differ, show it."""
     return masked_softmax(queries @ keys.mT / keys.shape[-2] ** 0.5, mask) @ values
 
 
@@ -447,7 +473,7 @@ def _(answer):
             return "Return True or False."
 
 
-@finds_bug.demand("lets right attentions pass")
+@finds_bug.demand("accepts right attentions")
 def _(answer):
     found = [answer(broken) for broken in BROKEN.values()]
     for name, attention in RIGHT.items():
