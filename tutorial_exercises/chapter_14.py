@@ -11,9 +11,9 @@ from tutorial_exercises import Exercise
 from tutorial_lib.vit import VisionTransformer
 
 
-@Exercise("14.1", "Cut an image into patches", axes="batch patch number")
+@Exercise("14.1", "Cut an image into patches", axes="batch patch d_patch")
 def cut_patches(images, patch_size):
-    """Return the patches of images as rows, the way a convolution reads them."""
+    """Return patches as rows, flattened in the order of a convolution's weights."""
     batch, channels, height, width = images.shape
     rows, columns = height // patch_size, width // patch_size
     x = images.reshape(batch, channels, rows, patch_size, columns, patch_size)
@@ -34,9 +34,9 @@ def _(images, patch_size):
 
 @cut_patches.cases
 def _():
-    yield "a grey image, cut into patches of 2 × 2", torch.randn(1, 1, 6, 6), 2
+    yield "a gray image, cut into patches of 2 × 2", torch.randn(1, 1, 6, 6), 2
     yield "two images with three channels", torch.randn(2, 3, 6, 6), 3
-    yield "a landscape: wider than high", torch.randn(2, 2, 4, 8), 2
+    yield "images wider than high", torch.randn(2, 2, 4, 8), 2
     yield "patches of one pixel", torch.randn(2, 3, 2, 3), 1
 
 
@@ -53,7 +53,7 @@ class Watch(TorchFunctionMode):
         return function(*args, **(kwargs or {}))
 
 
-@cut_patches.demand("by reshape and permute, with nothing ready-made")
+@cut_patches.demand("by reshape and permute alone")
 def _(answer):
     reduce = einops.einops.reduce  # which `rearrange` calls
     rearranged = mock.patch.object(einops.einops, "reduce", wraps=reduce)
@@ -66,7 +66,7 @@ def _(answer):
         )
 
 
-@cut_patches.demand("gradients reach the pixels")
+@cut_patches.demand("gradients reach the images")
 def _(answer):
     images = torch.randn(1, 1, 4, 4, requires_grad=True)
     answer(images, 2)
@@ -75,43 +75,42 @@ def _(answer):
 
 cut_patches.hints = """
 - There are `height // patch_size` rows of patches. A first reshape splits the height
-  into (row, patch_size), and the width into (column, patch_size).
+  into (row, patch_size) and the width into (column, patch_size).
 - That makes six axes: batch, channel, row, height, column, width. They must come out as
   batch, (row, column), (channel, height, width).
-- `permute` takes the old numbers of the axes in their new order: batch, row and column
-  are 0, 2 and 4. A second reshape joins what stands together.
+- `permute` takes the old indices of the axes in their new order: batch, row and column
+  are 0, 2 and 4. A second reshape merges neighboring axes.
 """
 
 cut_patches.mistakes = """
-A reshape alone keeps the order of the numbers: it cuts off stretches of pixel rows. A
-patch takes its numbers from several rows, so axes must change places.
+A reshape alone keeps the pixels in their order, so that your patches are pieces of
+pixel rows. A patch has pixels of several rows: permute the axes before the last
+reshape.
     x = x.permute(0, 2, 4, 1, 3, 5) → x = images
-Your patches are numbered column by column. Row by row, the second one is the right
-neighbor of the first.
+Your patches come column by column. They must come row by row: the second patch is the
+right neighbor of the first.
     permute(0, 2, 4, → permute(0, 4, 2,
-Your patches are mirrored at their diagonal: within a patch, go along the pixel rows.
+Each of your patches is transposed: within a patch, the pixels come row by row.
     4, 1, 3, 5) → 4, 1, 5, 3)
-Within a patch, the channels come first: all numbers of the first channel, then all of
-the second.
+Within a patch, the channel axis comes first: all pixels of the first channel, then all
+of the second.
     4, 1, 3, 5) → 4, 3, 5, 1)
-Your patch takes every second or third pixel; neighbors belong together. The height is
-(row, patch_size), not (patch_size, row), and so is the width.
+The pixels of your patches are not neighbors in the image. Split the height into (row,
+patch_size), not (patch_size, row), and the width likewise.
     rows, patch_size, columns, patch_size) → patch_size, rows, patch_size, columns)
     and permute(0, 2, 4, 1, 3, 5) → permute(0, 3, 5, 1, 2, 4)
-Rows and columns of patches are still two axes. Join them: (row column).
+Rows and columns of patches are still two axes. Merge them: (row column).
     rows * columns → rows, columns
-You take the height for the width. The axes are (batch, channel, height, width).
+You exchange height and width. The axes are (batch, channel, height, width).
     height, width = images.shape → width, height = images.shape
-Your window moves by one pixel, so that patches overlap. It moves by its own width:
-`stride=patch_size`.
+Your patches overlap: the window moves by one pixel. It must move by `patch_size`.
     return x.reshape(batch, rows * columns, -1) → return F.unfold(images, patch_size).mT
-Your channels are torn apart: the axis of the channels must move behind those of rows
-and columns before you join axes.
+The channels of a patch are separated: move the channel axis behind those of rows and
+columns before you merge axes.
     permute(0, 2, 4, 1, 3, 5) → permute(0, 1, 2, 4, 3, 5)
-Only the first channel is in your patches. A patch goes through all.
+Your patches have only the first channel. A patch has all channels.
     channels, rows, patch_size, columns, patch_size) → channels, rows, patch_size, columns, patch_size)[:, :1]
-Your patches are columns, as `F.unfold` returns them. One row for each: transpose the
-last two axes.
+Your patches are columns. Each patch is a row: transpose the last two axes.
     rows * columns, -1) → rows * columns, -1).mT
 right:
     images.reshape → images.view
@@ -123,8 +122,8 @@ right:
 def read_some(model, images, kept):
     """Return the logits of a model that gets only some patches of each image."""
     x = model.embed(images)  # (batch, 1 + patch, d_model): the class token first
-    rows = F.pad(1 + kept, (1, 0))  # its row, 0, and those of the patches
-    x = x.gather(1, rows[..., None].expand(-1, -1, x.shape[-1]))
+    tokens = F.pad(1 + kept, (1, 0))  # its index, 0, and those of the patches
+    x = x.gather(1, tokens[..., None].expand(-1, -1, x.shape[-1]))
     for layer in model.layers:
         x = layer(x)
     x = model.norm(x)
@@ -144,8 +143,8 @@ def _(model, images, kept):
 
 
 @torch.no_grad()
-def reader():
-    """Return a small model, of 3 × 3 patches, whose every number counts."""
+def small_model():
+    """Return a small model, of 3 × 3 patches, in which every parameter matters."""
     sizes = {"d_model": 8, "num_layers": 2, "num_heads": 2, "mlp_dim": 16}
     model = VisionTransformer(6, 2, num_classes=4, **sizes).eval()
     for parameter in model.parameters():
@@ -161,75 +160,77 @@ def images_and_patches(batch, count):
 
 @read_some.cases
 def _():
-    model = reader()
-    yield "all patches: the model's own answer", model, *images_and_patches(2, 9)
-    label = "one image of which four patches are left"
+    model = small_model()
+    yield "all patches: the model's own logits", model, *images_and_patches(2, 9)
+    label = "four patches of one image"
     yield label, model, *images_and_patches(1, 4)
     yield "each image keeps patches of its own", model, *images_and_patches(3, 5)
     yield "a single patch", model, *images_and_patches(2, 1)
-    yield "none: the class token is alone", model, *images_and_patches(2, 0)
+    yield "no patch: the class token alone", model, *images_and_patches(2, 0)
 
 
 read_some.hints = """
-- `model.embed(images)` makes the tokens, with their places: the class token first, then
-  the patches. Choose among them before the blocks.
-- Row 0 is the class token's, so patch i is row 1 + i. Every image needs a list of rows
-  of its own: first 0, and then those of its patches.
-- `gather` along axis 1 takes the rows. It wants a row number for every entry, (batch,
-  row, d_model): `expand` repeats them. Then go on as the model does.
+- `model.embed(images)` returns the tokens with their position embeddings: the class
+  token first, then the patches. Select among them before the blocks.
+- Token 0 is the class token, so patch i is token 1 + i. Every image needs its own token
+  indices: first 0, then those of its patches.
+- `gather` along axis 1 selects the tokens. Its index has the shape of its output,
+  (batch, token, d_model): `expand` repeats the indices. Then go on as the model does.
 """
 
 read_some.mistakes = """
-Your patches are one too early: row 0 is the class token's, so patch i is row 1 + i.
+Your patches are off by one: token 0 is the class token, so patch i is token 1 + i.
     1 + kept → kept
-The class token is gone, and the head reads a patch. Keep row 0, in front.
+The class token is gone, and the head gets a patch. Keep token 0, in front.
     F.pad(1 + kept, (1, 0)) → 1 + kept
-The class token stands last, and the head reads a patch. Put row 0 in front.
+The class token comes last, and the head gets a patch. Put token 0 in front.
     (1, 0) → (0, 1)
-You set the other tokens to 0. They are still there, and take their share of every
-softmax: leave their rows out.
-    x.gather(1, rows[..., None].expand(-1, -1, x.shape[-1])) → x * torch.zeros(x.shape[:2]).scatter(1, rows, 1.0)[..., None]
-You blank the other squares of the image. A blank square is a token, too, and says
-something. Leave its row out.
-    x.gather(1, rows[..., None].expand(-1, -1, x.shape[-1])) → torch.zeros(x[:, 1:, 0].shape).scatter(1, kept, 1.0)
+You set the other tokens to 0. They are still in the sequence and get attention weight
+in every softmax: leave them out.
+    x.gather(1, tokens[..., None].expand(-1, -1, x.shape[-1])) → x * torch.zeros(x.shape[:2]).scatter(1, tokens, 1.0)[..., None]
+You set the other patches of the image to 0. A blank patch still makes a token with
+information: leave its token out.
+    x.gather(1, tokens[..., None].expand(-1, -1, x.shape[-1])) → torch.zeros(x[:, 1:, 0].shape).scatter(1, kept, 1.0)
         side = round(x.shape[1] ** 0.5)
         shown = F.interpolate(x.view(-1, 1, side, side), size=images.shape[2:])
         x = model.embed(images * shown)
-The blocks have already seen all patches. Choose before them.
+You select after the blocks, in which the tokens attended to all patches. Select before
+them.
     x = layer(x) → pass
-    and rows = F.pad(1 + kept, (1, 0)) → for layer in model.layers:
+    and tokens = F.pad(1 + kept, (1, 0)) → for layer in model.layers:
             x = layer(x)
-        rows = F.pad(1 + kept, (1, 0))
-Every image keeps the patches of the first. Each row of `kept` is for its own image.
-    x.gather(1, rows[..., None].expand(-1, -1, x.shape[-1])) → x[:, rows[0]]
-Your patches get the first places of the table. Each keeps the place where it lies in
-the image: choose after the places were added.
+        tokens = F.pad(1 + kept, (1, 0))
+Every image keeps the patches of the first image. Each has its own row of `kept`.
+    x.gather(1, tokens[..., None].expand(-1, -1, x.shape[-1])) → x[:, tokens[0]]
+Your tokens get the first position embeddings of the table. Each keeps that of its
+position in the image: select after the position embeddings are added.
     expand(-1, -1, x.shape[-1])) → expand(-1, -1, x.shape[-1]))
         x = x + model.position_embedding[: x.shape[1]]
     and model.embed(images) → model.embed(images) - model.position_embedding
-Your tokens have no places. `model.embed(images)` adds them.
+Your tokens have no position embeddings. `model.embed(images)` adds them.
     model.embed(images) → model.embed(images) - model.position_embedding
-You keep the patches that are to be left out.
+You keep the patches that are not in `kept`.
     F.pad(1 + kept, (1, 0)) → torch.zeros(x.shape[:2]).scatter(1, 1 + kept, 1.0)
-        rows = rows.argsort(dim=1, stable=True)[:, : x.shape[1] - kept.shape[1]]
-The last norm is missing: `model.norm` stands between the blocks and the head.
+        tokens = tokens.argsort(dim=1, stable=True)[:, : x.shape[1] - kept.shape[1]]
+The final norm is missing: `model.norm` comes between the blocks and the head.
     x = model.norm(x) →
-The tokens never look at each other: let them go through `model.layers`.
+The blocks are missing, so that no token attends to another: apply every layer of
+`model.layers`.
     x = layer(x) → pass
-Your head reads the mean of the tokens. This model answers from the class token.
+You give the head the mean of the tokens. This model classifies from the class token.
     x[:, 0] → x.mean(dim=1)
-You return logits of every token. The answer is that of the class token: `x[:, 0]`.
+You return logits for every token. Return those of the class token alone: `x[:, 0]`.
     x[:, 0] → x
 right:
-    x.gather(1, rows[..., None].expand(-1, -1, x.shape[-1])) → x[torch.arange(len(x))[:, None], rows]
-    x.gather(1, rows[..., None].expand(-1, -1, x.shape[-1])) → torch.stack([tokens[i] for tokens, i in zip(x, rows, strict=True)])
-    x.gather(1, rows[..., None].expand(-1, -1, x.shape[-1])) → x[torch.zeros(x.shape[:2]).scatter(1, rows, 1.0).bool()].unflatten(0, rows.shape)
+    x.gather(1, tokens[..., None].expand(-1, -1, x.shape[-1])) → x[torch.arange(len(x))[:, None], tokens]
+    x.gather(1, tokens[..., None].expand(-1, -1, x.shape[-1])) → torch.stack([one[i] for one, i in zip(x, tokens, strict=True)])
+    x.gather(1, tokens[..., None].expand(-1, -1, x.shape[-1])) → x[torch.zeros(x.shape[:2]).scatter(1, tokens, 1.0).bool()].unflatten(0, tokens.shape)
 """
 
 
 @Exercise("14.3", "A larger image", axes="token d_model", tolerance=1e-4)
 def stretch_positions(table, side):
-    """Return positions for side × side patches, from those of another square."""
+    """Return position embeddings for side × side patches, from another grid's."""
     before = round((len(table) - 1) ** 0.5)
     grid = table[1:].T.unflatten(1, (before, before))[None]
     grid = F.interpolate(grid, size=side, mode="bicubic", align_corners=True)
@@ -241,10 +242,10 @@ def _(table, side):
     before = round((len(table) - 1) ** 0.5)
     blend = torch.zeros(side, before)
     for i in range(side):
-        place = i * (before - 1) / (side - 1)
-        for near in range(int(place) - 1, int(place) + 3):
+        position = i * (before - 1) / (side - 1)
+        for near in range(int(position) - 1, int(position) + 3):
             at = min(max(near, 0), before - 1)
-            blend[i, at] += bicubic(abs(place - near))
+            blend[i, at] += bicubic(abs(position - near))
     rows = [table[0]]
     for i in range(side):
         for j in range(side):
@@ -268,7 +269,7 @@ def _():
     yield "from a single patch to 2 × 2", torch.randn(2, 6), 2
     yield "from 4 × 4 to 6 × 6 patches", torch.randn(17, 6), 6
     yield "back, from 6 × 6 to 3 × 3", torch.randn(37, 6), 3
-    yield "the same grid leaves the table as it is", torch.randn(17, 3), 4
+    yield "a grid of the same size leaves the table as it is", torch.randn(17, 3), 4
 
 
 @stretch_positions.demand("gradients reach the table")
@@ -279,68 +280,70 @@ def _(answer):
     if not gradient[1:].any():
         return (
             "No gradient reaches the patches' rows: a `.detach()` or `torch.no_grad()` "
-            "cuts the graph, so that they could not be trained further."
+            "cuts the graph, so that they could not be fine-tuned."
         )
 
 
 stretch_positions.hints = """
-- Set `table[:1]` aside. The other rows are a square of patches, row by row.
+- Set `table[:1]`, the class token's row, aside. The other rows are a square grid of
+  patches, row by row.
 - `F.interpolate` wants (batch, channel, height, width): here (1, d_model, row, column).
-  How many rows the old square has follows from the table's length.
+  The side of the old grid follows from the length of the table.
 - Transpose first, so that d_model stands in front, and then split the patches into rows
-  and columns. Afterwards go the same way back.
+  and columns. Afterwards do the same in reverse.
 """
 
 stretch_positions.mistakes = """
 A reshape does not transpose: the table is (patch, d_model), F.interpolate wants d_model
-in front. Take `table[1:].T` first, and turn the result back.
+in front. Take `table[1:].T` first, and transpose the result back.
     T.unflatten(1, (before, before))[None] → reshape(1, -1, before, before)
     T.unflatten(1, (before, before))[None] → reshape(1, -1, before, before)
     and grid[0].flatten(1).T → grid.reshape(-1, table.shape[1])
 A reshape does not transpose: F.interpolate returns d_model in front, the table has it
-last. Join the rows and columns, then transpose.
+last. Merge rows and columns, then transpose.
     grid[0].flatten(1).T → grid.reshape(-1, table.shape[1])
-The class token's row is gone. It has no place in the image, so it is kept as it is, in
+The class token's row is gone. It has no position in the image: keep it as it is, in
 front.
     torch.cat([table[:1], grid[0].flatten(1).T]) → grid[0].flatten(1).T
-The class token's row comes last. Put it in front, where the model expects it.
+The class token's row comes last. Put it in front, as in the old table.
     table[:1], grid[0].flatten(1).T → grid[0].flatten(1).T, table[:1]
-The class token's row is new. It is kept as it was learned: the token stands where it
-stood.
+You replace the class token's row. Keep it as it was learned.
     table[:1] → torch.zeros_like(table[:1])
-You stretch the table as one long line, and the class token with it. The patches lie on
-a square: two axes.
+You interpolate the table along one axis, and the class token's row with it. The patches
+form a grid with two axes: interpolate along both, without the class token.
     torch.cat([table[:1], grid[0].flatten(1).T]) → F.interpolate(table.T[None], size=1 + side**2, mode="linear", align_corners=True)[0].T
-Your grid is mirrored at its diagonal: rows and columns of patches have changed places.
+Your grid is transposed: rows and columns of patches are exchanged.
     (before, before))[None] → (before, before))[None].mT
-Your corners have moved. With `align_corners=True` the corner patches of both grids have
-the same place.
+The corners of your grid have moved. With `align_corners=True` the corner patches keep
+their embeddings.
     align_corners=True → align_corners=False
-That is bilinear: it blends 2 × 2 places. Take `mode="bicubic"`, which blends 4 × 4.
+That is bilinear interpolation, of 2 × 2 neighbors. Use `mode="bicubic"`, which takes 4
+× 4.
     "bicubic" → "bilinear"
-You copy the nearest place. Places in between are to be blended: `mode="bicubic"`.
+You copy the nearest embedding. Those in between are to be interpolated:
+`mode="bicubic"`.
     "bicubic", align_corners=True → "nearest"
-Your reshape does not come out even. The first row, the class token's, is no place in
-the square: set it aside before.
+Your reshape does not fit the number of rows. The first row is the class token's and not
+part of the grid: set it aside before.
     table[1:].T.unflatten(1, (before, before))[None] → table.T.reshape(1, -1, before, before)
     table[1:].T.unflatten(1, (before, before))[None] → table.T.reshape(1, table.shape[1], before, before)
     table[1:].T.unflatten(1, (before, before))[None] → table.T.reshape(-1, before, before)[None]
     table[1:].T.unflatten(1, (before, before))[None] → table.reshape(before, before, -1).movedim(-1, 0)[None]
     table[1:].T.unflatten(1, (before, before))[None] → table.reshape(1, before, before, -1).permute(0, 3, 1, 2)
     table[1:].T → table.T
-`F.interpolate` wants four axes, (1, d_model, row, column), and stretches the last two.
+For bicubic interpolation `F.interpolate` needs four axes, (1, d_model, row, column). It
+interpolates along the last two.
     (before, before))[None] → (before, before))
     (before, before))[None] → (before, before))
     and size=side → size=(side, side)
-`F.interpolate` stretches the last two axes: rows and columns must stand there, and
+`F.interpolate` interpolates along the last two axes: these must be row and column, with
 d_model in front of them.
     (before, before))[None] → (before, before))[None].movedim(1, -1)
     (before, before))[None] → (before, before))[None].movedim(1, -1)
     and grid[0].flatten(1).T → grid[0].flatten(0, 1)
     (before, before))[None] → (before, before))[None].movedim(1, -1)
     and grid[0].flatten(1).T → grid.reshape(-1, table.shape[1])
-`table[0]` is a vector, and the rest is a table. With `table[:1]` the class token's row
-stays a row.
+Tables are joined, but `table[0]` is a vector. `table[:1]` is a table with one row.
     table[:1] → table[0]
 right:
     size=side → size=(side, side)
