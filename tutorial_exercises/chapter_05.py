@@ -1,4 +1,4 @@
-"""Exercises of chapter 5: translating with one vector."""
+"""Exercises of chapter 5: the RNN encoder–decoder, held-out data, and BLEU."""
 
 import math
 import random
@@ -13,7 +13,7 @@ from tutorial_exercises.compare import difference
 
 @Exercise("5.1", "A split without a leak", axes={"train": "", "test": "", "words": ""})
 def split_by_source(pairs, held_out, seed):
-    """Hold out so many source sentences, each with all its pairs."""
+    """Hold out some source sentences, each with all its pairs."""
     sources = sorted({source for source, _ in pairs})  # a set has no fixed order
     random.Random(seed).shuffle(sources)
     unseen = set(sources[:held_out])
@@ -63,41 +63,44 @@ def sources_of(pairs):
     return {source for source, _ in pairs}
 
 
-@split_by_source.demand("every pair is in exactly one part")
+@split_by_source.demand("every pair is in exactly one of train and test")
 def _(answer):
     pairs = forty_sources()
     train, test, _ = answer(pairs, 10, 0)
     if not (isinstance(train, list) and isinstance(test, list)):
-        return "The first two parts must be lists of pairs (source, target)."
+        return "`train` and `test` must be lists of pairs (source, target)."
     if sorted(train + test) != sorted(pairs):
         return (
-            f"{len(pairs)} pairs went in, {len(train)} + {len(test)} came out: every "
-            "pair must be in exactly one part."
+            f"{len(pairs)} pairs went in, and {len(train)} + {len(test)} came out. Every "
+            "pair must be in exactly one of `train` and `test`."
         )
 
 
-@split_by_source.demand("no source is in both parts")
+@split_by_source.demand("no source is in both train and test")
 def _(answer):
     train, test, _ = answer(forty_sources(), 10, 0)
     shared = sources_of(train) & sources_of(test)
     if shared:
         return (
-            f"{len(shared)} source sentences are in both parts: a source must take all "
-            "its pairs along. Cut the list of different sources, not that of pairs."
+            f"{len(shared)} source sentences are in both `train` and `test`. All pairs of "
+            "a source must stay together: split the list of different sources, not the "
+            "list of pairs."
         )
 
 
-@split_by_source.demand("the test has as many sources as asked for")
+@split_by_source.demand("the test set has held_out different sources")
 def _(answer):
     train, test, _ = answer(forty_sources(), 10, 0)
     count = len(sources_of(test))
     if count == 30 and len(sources_of(train)) == 10:
-        return "You hold out everything but what was asked for: the parts are swapped."
+        return (
+            "`train` and `test` are swapped: 30 of the 40 sources are held out, not 10."
+        )
     if count != 10:
-        return f"held_out=10 different sources were asked for, your test has {count}."
+        return f"With held_out=10, your test set has {count} different sources."
 
 
-@split_by_source.demand("the words are those of the training sources")
+@split_by_source.demand("the vocabulary is that of the training sources")
 def _(answer):
     train, test, words = answer(forty_sources(), 10, 0)
     if not isinstance(words, (set, frozenset)):
@@ -106,16 +109,16 @@ def _(answer):
     leaked = words & {word for source in sources_of(test) for word in source} - known
     if leaked:
         return (
-            f"The vocabulary has {len(leaked)} words that occur in the test only: "
-            "build it from the training part."
+            f"The vocabulary contains {len(leaked)} words that occur only in the test "
+            "set: build it from the training pairs."
         )
     if words & {word for _, target in train for word in target}:
-        return "The vocabulary holds words of the targets; only sources were asked for."
+        return "The vocabulary contains words of the targets. Take those of the sources only."
     if words != known:
-        return "These are not all the words of the training sources, one by one."
+        return "This is not the set of the single words of the training sources."
 
 
-@split_by_source.demand("the seed decides, and nothing else")
+@split_by_source.demand("the split depends on the seed, and on nothing else")
 def _(answer):
     pairs = forty_sources()
     tests = [sorted(answer(pairs, 10, seed)[1]) for seed in (3, 3, 4, 5, 6)]
@@ -123,29 +126,29 @@ def _(answer):
         return "The same seed must give the same split: use random.Random(seed)."
     if all(test == tests[0] for test in tests):
         return (
-            "Four seeds give one and the same test part. Shuffle the sources before "
-            "cutting: the first ones of a sorted list are the short or early ones."
+            "Four different seeds give the same test set. Shuffle the sources before you "
+            "split them: the first sources of a list are not a random sample."
         )
     one, other = (sorted(answer(salted(pairs, salt), 10, 3)[1]) for salt in (1, 2))
     if one != other:
         return (
-            "The same seed splits otherwise when Python is started again: a set of "
-            "words has another order each time. Sort the different sources, then "
-            "shuffle them."
+            "With the same seed, the split changes when Python is restarted: the order "
+            "of a set of strings is different each time. Sort the different sources, "
+            "then shuffle them."
         )
 
 
 split_by_source.hints = """
-- Shuffle and cut the different source sentences, not the pairs.
-- A set has no fixed order: `sorted({source for source, _ in pairs})`, then
-  `random.Random(seed).shuffle(...)`.
-- The first `held_out` of them are the test. Every pair goes where its source is; the
-  words are those of the training sources.
+- Shuffle and split the list of different source sentences, not the pairs.
+- A set has no fixed order. Sort it, `sorted({source for source, _ in pairs})`, and then
+  use `random.Random(seed).shuffle(...)`.
+- The first `held_out` of them are the test sources. Every pair goes with its source,
+  and the vocabulary is made of the words of the training sources.
 """
 
 split_by_source.mistakes = """
-You shuffle and cut the pairs: a source with several translations stands on both sides.
-Cut the list of different sources.
+You shuffle and split the pairs, so a source with several translations can end up in
+both sets. Split the list of different sources.
     train = [pair for pair in pairs if pair[0] not in unseen] → pairs = sorted(pairs)
     and test = [pair for pair in pairs if pair[0] in unseen] → random.Random(seed).shuffle(pairs)
         train, test = pairs[held_out:], pairs[:held_out]
@@ -157,7 +160,7 @@ right:
 
 @Exercise("5.2", "Stop at the end", axes="batch d_hidden")
 def last_states(cell, words, lengths):
-    """Return the state of every sentence after its own last word."""
+    """Return the hidden state of every sentence after its own last word."""
     states = torch.zeros(len(words), cell.hidden_size)
     for t in range(words.shape[1]):
         reading = (t < lengths)[:, None]  # (batch, 1)
@@ -167,7 +170,9 @@ def last_states(cell, words, lengths):
 
 @last_states.oracle
 def _(cell, words, lengths):
-    after = [torch.zeros(len(words), cell.hidden_size)]  # so many words, padding too
+    after = [
+        torch.zeros(len(words), cell.hidden_size)
+    ]  # index: words read, padding too
     for t in range(words.shape[1]):
         after.append(cell(words[:, t], after[-1]))
     return torch.stack([after[length][i] for i, length in enumerate(lengths)])
@@ -186,7 +191,7 @@ def calls_of(cell):
     return calls
 
 
-@last_states.demand("sentences of one length are read to their end")
+@last_states.demand("sentences of equal length are read to their end")
 def _(answer):
     cell, *sentences = batch(3, 3)
     calls = calls_of(cell)
@@ -194,8 +199,9 @@ def _(answer):
     unused = not calls  # asked now: the oracle calls the cell as well
     if answer.same() and unused:
         return (
-            "The given `cell` is never called. Its weights decide the states; a new "
-            "`nn.GRU` has others. Take each step with `cell(words[:, t], states)`."
+            "The given `cell` is never called. The states depend on its weights, and any "
+            "new layer has different ones. Compute each step with "
+            "`cell(words[:, t], states)`."
         )
     return answer.same()
 
@@ -203,10 +209,10 @@ def _(answer):
 @last_states.cases
 def _():
     yield "each sentence stops at its own end", *batch(2, 5, 3, 1)
-    yield "an empty sentence keeps the state 0", *batch(3, 0, 2)
+    yield "an empty sentence keeps the initial state, 0", *batch(3, 0, 2)
 
 
-@last_states.demand("all sentences at once, not one after the other")
+@last_states.demand("each call of the cell takes the whole batch")
 def _(answer):
     cell, *sentences = batch(6, 4, 5, 6, 2, 3, 6, 1)
     calls = calls_of(cell)
@@ -214,8 +220,8 @@ def _(answer):
     if len(calls) > 6:
         return (
             f"The states are right, but the cell was called {len(calls)} times for "
-            "eight sentences of at most six words. Take one word of every sentence per "
-            "call."
+            "eight sentences of at most six words. Process one word of every sentence "
+            "per call."
         )
 
 
@@ -226,45 +232,45 @@ def _(answer):
     answer(cell, words, lengths)
     [gradient] = answer.gradients(words)
     if gradient[1, 2:].any():
-        return "The last states answer to padding: its slope must be exactly 0."
+        return "The states depend on padding: its gradient must be exactly 0."
 
 
 last_states.hints = """
-- Begin with `torch.zeros(len(words), cell.hidden_size)` and go through the places:
+- Start with `torch.zeros(len(words), cell.hidden_size)` and loop over the positions:
   `words[:, t]` is one word of each sentence.
-- At place t a sentence is still being read if `t < lengths`.
+- At position t a sentence is still being read if `t < lengths`.
 - `torch.where((t < lengths)[:, None], cell(words[:, t], states), states)`.
 """
 
 last_states.mistakes = """
-The cell reads the padding: every sentence is read to the end of the batch. Keep the old
-state where t is not below the length.
+The cell reads the padding: every sentence is read up to the length of the longest. Keep
+the old state where t is not less than the length.
     reading = (t < lengths)[:, None] → reading = (t < words.shape[1] + 0 * lengths)[:, None]
-You set the padding to 0 and read on. A word of zeros is a word too: the state moves.
-The state must stay as it was.
+You set the padding to 0, but the cell still reads it. A vector of zeros is an input,
+too, and changes the state. After its last word a sentence must keep its state.
     states = torch.zeros(len(words), cell.hidden_size) → …
-        places = torch.arange(words.shape[1])
-        words = words * (places < lengths[:, None])[..., None]
+        positions = torch.arange(words.shape[1])
+        words = words * (positions < lengths[:, None])[..., None]
         lengths = torch.full_like(lengths, words.shape[1])
-After its end a sentence's state turns to 0. Keep the old state instead:
+After the end of a sentence its state becomes 0. Keep the old state instead:
 `torch.where(reading, new, states)`.
     torch.where(reading, cell(words[:, t], states), states) → cell(words[:, t], states) * reading
-One word of padding is read: counting from 0, the last word is at length − 1, so read
-while t < length.
+You read one step of padding: counting from 0, the last word is at position length − 1,
+so read while t < length.
     t < lengths → t <= lengths
 The last word of each sentence is not read: t runs from 0, so read while t < length.
     reading = (t < lengths)[:, None]  # → reading = (t < lengths - 1)[:, None]  #
-All sentences stop where the shortest ends.
+All sentences stop where the shortest one ends. Each has its own length.
     reading = (t < lengths)[:, None]  # → reading = (t < lengths.min() + 0 * lengths)[:, None]  #
-An empty sentence gets the state at the end of the padding: its length − 1 is −1, which
-picks the last place. Its state must be 0.
+An empty sentence gets the state after all its padding: its length − 1 is −1, the index
+of the last position. Its state must be 0.
     states = torch.zeros(len(words), cell.hidden_size) → …
         kept = []
     and states = torch.where(reading, cell(words[:, t], states), states) → states = cell(words[:, t], states)
         kept.append(states)
     and return states → return torch.stack(kept, dim=1)[torch.arange(len(words)), lengths - 1]
-You return the states after every place: (batch, token, d_hidden). Only one state of
-each sentence was asked for.
+You return the states at every position: (batch, token, d_hidden). Return only one state
+for each sentence.
     states = torch.zeros(len(words), cell.hidden_size) → …
         kept = []
     and states = torch.where(reading, cell(words[:, t], states), states) → states = cell(words[:, t], states)
@@ -275,13 +281,13 @@ each sentence was asked for.
     and states = torch.where(reading, cell(words[:, t], states), states) → …
         kept.append(states)
     and return states → return torch.stack(kept, dim=1)
-Your states stand still while words are read and move on padding: the two branches are
-the wrong way round.
+Your states stay the same on words and change on padding: the new and the old states are
+swapped.
     cell(words[:, t], states), states → states, cell(words[:, t], states)
-Only the last word counts: hand the states of the last step to the cell.
+Your states depend on the last word only: pass the previous states to the cell.
     (reading, cell(words[:, t], states), states) → (reading, cell(words[:, t], 0 * states), states)
-You read from the last place to the first: every state must grow out of the word before
-it. Let t run from 0 upward.
+You read each sentence backwards, from the last position to the first. Let t run from 0
+upward.
     in range(words.shape[1]) → in reversed(range(words.shape[1]))
 right:
     states = torch.where(reading, cell(words[:, t], states), states) → states = states + reading * (cell(words[:, t], states) - states)
@@ -291,7 +297,7 @@ right:
 
 
 def ngrams(words, n):
-    """Count the runs of n words: the notebook's own."""
+    """Count the n-grams of a sentence, as the notebook does."""
     return Counter(tuple(words[i : i + n]) for i in range(len(words) - n + 1))
 
 
@@ -308,8 +314,8 @@ def corpus_bleu(outputs, references):
     return score
 
 
-def runs(words, n):
-    """Return the runs of n words, without a counter."""
+def all_ngrams(words, n):
+    """List the n-grams of a sentence, without a counter."""
     return [tuple(words[i : i + n]) for i in range(len(words) - n + 1)]
 
 
@@ -320,11 +326,11 @@ def _(outputs, references):
     for n in range(1, 5):
         shared = total = 0
         for output, reference in zip(outputs, references, strict=True):
-            left = runs(reference, n)
-            for run in runs(output, n):
+            left = all_ngrams(reference, n)
+            for ngram in all_ngrams(output, n):
                 total += 1
-                if run in left:  # cross it off
-                    left.remove(run)
+                if ngram in left:  # cross it off
+                    left.remove(ngram)
                     shared += 1
         if shared == 0:
             return 0.0
@@ -338,7 +344,7 @@ ARBRE = ["il", "voit", "un", "arbre"]
 
 @corpus_bleu.cases
 def _():
-    label = "one sentence scores what the formula says"
+    label = "one sentence has the score of the formula"
     yield label, [[*REFERENCE, "et", "dort"]], [REFERENCE]
     without_petite = [REFERENCE[0], *REFERENCE[2:]]
     yield label, [without_petite], [REFERENCE]
@@ -351,36 +357,36 @@ def _():
     # n = 1: 2 + 7 + 4 of 2 + 7 + 6; n = 2: 1 + 5 + 3 of 1 + 6 + 5;
     # n = 3: 0 + 4 + 2 of 0 + 5 + 4; n = 4: 0 + 3 + 1 of 0 + 4 + 3; 15 words for 14.
     outputs = [["elle", "dort"], without_petite, [*ARBRE, "et", "dort"]]
-    label = "three sentences, worked by hand, score 0.705"
+    label = "three sentences have the score 0.705, worked out by hand"
     yield label, outputs, [["elle", "dort"], REFERENCE, ARBRE]
     # 5 words for 8 and 6 for 4 make 11 for 12; no mean of the ratios comes to that
-    label = "too long in one sentence makes up for too short in another"
+    label = "the brevity penalty compares total lengths"
     yield label, [REFERENCE[:5], outputs[2]], [REFERENCE, ARBRE]
-    label = "clipping is per sentence, and an empty output is allowed"
+    label = "counts are clipped per sentence, and an output may be empty"
     yield label, [REFERENCE * 2, [], ["le"]], [REFERENCE] * 3
 
 
-@corpus_bleu.demand("outputs that share words, but no run of four, score 0")
+@corpus_bleu.demand("words in common, but no 4-gram, give the score 0")
 def _(answer):
     mixed, short = ["chat", "pas", "le", "la"], ["elle", "dort"]
     score = answer([mixed, short], [REFERENCE, short])
     if answer.same():
         return (
-            "No run of three or four words is shared here, so two precisions are 0, and "
-            f"so is the score; yours is {score:.3f}. A small number in place of 0 is "
-            "called smoothing: sacrebleu does it (smooth:exp), the formula does not."
+            "No 4-gram is shared here, so its precision is 0, and so is the score; yours "
+            f"is {score:.3f}. A small number in place of 0 is called smoothing: "
+            "sacrebleu does it by default (smooth:exp), the formula does not."
         )
 
 
 @corpus_bleu.cases
 def _():
-    label = "nothing in common, or no words at all, scores 0"
+    label = "nothing in common, or no words at all, gives the score 0"
     yield label, [["un", "deux"], []], [["trois"], ["quatre"]]
     yield label, [[], []], [["trois"], ["quatre"]]
 
 
 def made_up(count):
-    """Make sentences of few different words, so that two of them share runs."""
+    """Make sentences of few different words, so that two of them share n-grams."""
     lengths = torch.randint(4, 12, (count,)).tolist()
     indices = [torch.randint(3, (length,)).tolist() for length in lengths]
     return [[["le", "la", "chat"][i] for i in sentence] for sentence in indices]
@@ -401,23 +407,24 @@ def _(answer):
 
 
 corpus_bleu.hints = """
-- Nothing is divided until all sentences are counted.
-- For each n sum `(ngrams(o, n) & ngrams(r, n)).total()` and `ngrams(o, n).total()` over
-  all pairs o, r of output and reference.
-- The penalty compares the sum of all output lengths with that of all reference lengths.
+- Do not divide before all sentences are counted.
+- For each n, sum `(ngrams(o, n) & ngrams(r, n)).total()` and `ngrams(o, n).total()`
+  over all pairs o, r of an output and its reference.
+- The brevity penalty compares the total length of the outputs with that of the
+  references.
 """
 
 corpus_bleu.mistakes = """
-Your score is in percent. It goes from 0 to 1: leave the factor 100 out.
+Your score is in percent. It should lie between 0 and 1: leave out the factor 100.
     return score → return 100 * score
-You average the scores of the sentences, so that a short one counts as much as a long
+You average the BLEU scores of the sentences, so a short one counts as much as a long
 one. Sum the counts over all sentences, then divide once.
     words, wanted = sum(map(len, outputs)), sum(map(len, references)) → if len(outputs) > 1:
             each = [corpus_bleu([o], [r]) for o, r in zip(outputs, references, strict=True)]
             return sum(each) / len(each)
         …
-You average each precision over the sentences. Sum shared and total n-grams over all
-sentences, then divide once.
+You average each precision over the sentences. Sum the shared n-grams and all n-grams
+over all sentences, then divide once.
     shared = sum((ngrams(o, n) & ngrams(r, n)).total() for o, r in both) → shared = sum(
             (ngrams(o, n) & ngrams(r, n)).total()
             / max(ngrams(o, n).total(), 1)
@@ -425,61 +432,64 @@ sentences, then divide once.
         )
         score *= (shared / len(outputs)) ** (1 / 4)
         continue
-Your penalty is taken for each sentence. It compares the total length of the outputs
-with that of the references.
+You compute a brevity penalty for each sentence. There is one for the corpus: it
+compares the total length of the outputs with that of the references.
     score = math.exp(min(0, 1 - wanted / max(words, 1))) → score = sum(
             math.exp(min(0, 1 - len(r) / len(o))) if o else 0
             for o, r in zip(outputs, references, strict=True)
         ) / len(outputs)
-You leave out the sentences of fewer than four words. Their words and shorter runs
+You leave out the sentences of fewer than four words. Their words and shorter n-grams
 count, too.
     words, wanted = sum(map(len, outputs)), sum(map(len, references)) → long = [pair for pair in zip(outputs, references, strict=True) if len(pair[0]) > 3]
         outputs, references = [o for o, _ in long], [r for _, r in long]
         …
-You join all sentences to one: runs of words now reach over the ends of sentences, and a
+You join all sentences into one, so n-grams reach across the ends of sentences, and a
 word may be found in another sentence's reference.
     words, wanted = sum(map(len, outputs)), sum(map(len, references)) → outputs, references = [sum(outputs, [])], [sum(references, [])]
         …
-Take & sentence by sentence, before summing: in your sums a word is also found in
-another sentence's reference.
+You sum the counts of all sentences before you clip them, so an n-gram may be found in
+another sentence's reference. Take & sentence by sentence.
     shared = sum((ngrams(o, n) & ngrams(r, n)).total() for o, r in both) → both = list(both)
         found = sum((ngrams(o, n) for o, _ in both), Counter())
         wanted = sum((ngrams(r, n) for _, r in both), Counter())
         shared = (found & wanted).total()
-`len(o) - n + 1` can be negative: a sentence of two words has 0 runs of four, not −1.
-`ngrams(o, n).total()` counts right.
+`len(o) - n + 1` can be negative: a sentence of two words has 0 4-grams, not −1.
+`ngrams(o, n).total()` counts correctly.
     ngrams(o, n).total() → len(o) - n + 1
-Your penalty averages the ratios of the lengths, sentence by sentence. Sum the lengths
-of all outputs and of all references, then divide once.
+Your brevity penalty averages the length ratios of the sentences. Sum the lengths of all
+outputs and of all references, then divide once.
     - wanted / max(words, 1) → - sum(len(r) / max(len(o), 1) for o, r in zip(outputs, references, strict=True)) / len(outputs)
     1 - wanted / max(words, 1) → 1 - len(outputs) / (sum(len(o) / len(r) for o, r in zip(outputs, references, strict=True)) or 1)
-The runs of four words are missing: `range(1, 4)` ends with 3.
+The 4-grams are missing: `range(1, 4)` ends with 3.
     range(1, 5): → range(1, 4):
     range(1, 5): → range(1, 4):
     and (shared / max(total, 1)) ** (1 / 4) → (shared / max(total, 1)) ** (1 / 3)
 You divide by the n-grams of the reference, which gives recall. A precision divides by
 those of the output.
     (ngrams(o, n).total() for o in outputs) → (ngrams(o, n).total() for o in references)
-You divide by the number of words for every n. Seven words have only six runs of two.
+You divide by the number of words for every n. Seven words have only six 2-grams.
     total = sum(ngrams(o, n).total() for o in outputs) → total = sum(len(o) for o in outputs)
-Your precisions weigh ½, ¼, ⅛ and 1/16: long runs hardly count, and the weights do not
-sum to 1. All four have the power ¼.
+Your weights are ½, ¼, ⅛ and 1/16: long n-grams hardly count, and the weights do not sum
+to 1. Each precision has the exponent ¼.
     (shared / max(total, 1)) ** (1 / 4) → (shared / max(total, 1)) ** (1 / 2**n)
-You multiply the four precisions without the fourth root: a geometric mean is (p₁ p₂ p₃
-p₄) to the power ¼.
+You multiply the four precisions without taking the fourth root: their geometric mean is
+(p₁ p₂ p₃ p₄) to the power ¼.
     (shared / max(total, 1)) ** (1 / 4) → (shared / max(total, 1)) ** 1
-You average the precisions. The mean is geometric: one precision of 0 makes the score 0.
+You take the arithmetic mean of the precisions. BLEU takes the geometric mean: one
+precision of 0 makes the score 0.
     score *= (shared / max(total, 1)) ** (1 / 4) → p = locals().get('p', 0) + shared / max(total, 1) / 4
     and return score → … * p
-A word counts as often as the output has it: “le le le” would be perfect. Count it at
-most as often as the reference does: the & of two Counters.
+Your counts are not clipped: each n-gram counts as often as the output has it, and “le
+le le” would be perfect. Count it at most as often as the reference has it, with the &
+of two Counters.
     (ngrams(o, n) & ngrams(r, n)).total() for o, r in both → c for o, r in both for g, c in ngrams(o, n).items() if g in ngrams(r, n)
 The brevity penalty is missing, or always 1: leaving words out costs nothing.
     math.exp(min(0, 1 - wanted / max(words, 1))) → 1
-An output longer than its reference gets a factor above 1: the penalty is at most 1.
+An output longer than its reference gets a factor above 1: the brevity penalty is at
+most 1.
     score = math.exp(min(0, 1 - wanted / max(words, 1))) → score = math.exp(max(-9, 1 - wanted / max(words, 1)))
-You punish long outputs instead of short ones: r/o is the reference's length by the
-output's.
+You penalize long outputs instead of short ones: r/o is the reference's length divided
+by the output's.
     wanted / max(words, 1) → words / wanted
 right:
     wanted / max(words, 1) → wanted / (words or 1)
@@ -488,80 +498,80 @@ right:
 
 @Exercise("5.4", "How fine must the card be?")
 def round_card(card, bits):
-    """Keep so many bits of every number of a card."""
+    """Keep so many bits of every entry of a context vector."""
     count = 2**bits  # of intervals between −1 and 1
-    places = ((card + 1) / 2 * count).floor().clamp(max=count - 1)  # from 0
-    return (places + 0.5) / count * 2 - 1
+    indices = ((card + 1) / 2 * count).floor().clamp(max=count - 1)  # from 0
+    return (indices + 0.5) / count * 2 - 1
 
 
 @round_card.oracle
 def _(card, bits):
     count = 2**bits
     middles = torch.linspace(-1, 1, 2 * count + 1, dtype=card.dtype)[1::2]
-    gaps = (card.unsqueeze(-1) - middles).abs()  # (batch, d_encoder, interval)
+    gaps = (card.unsqueeze(-1) - middles).abs()  # (batch, d_hidden, interval)
     return middles[gaps.argmin(dim=-1)]
 
 
 def card_of(*shape):
-    """Make numbers between −1 and 1 that lie on no border between two intervals."""
+    """Make entries between −1 and 1, none of them on a border of two intervals."""
     return (torch.randint(64, shape) + 0.3) / 32 - 1
 
 
 @round_card.cases
 def _():
     card = torch.tensor([[-0.9, -0.1, 0.2, 0.8]])
-    yield "two bits leave −0.75, −0.25, 0.25 and 0.75", card, 2
+    yield "two bits allow the values −0.75, −0.25, 0.25 and 0.75", card, 2
     for bits in (1, 3, 5):
-        yield "each further bit halves the intervals", card_of(3, 8), bits
+        yield "each extra bit halves the intervals", card_of(3, 8), bits
     card = torch.tensor([[-1.0, 1.0, 0.99]])
-    yield "both ends belong to their intervals", card, 2
-    yield "a card of one batch, or of none", card_of(1, 5), 3
-    yield "a card of one batch, or of none", card_of(5), 3
+    yield "−1 is in the first interval, and 1 in the last", card, 2
+    yield "a batch of one, or no batch axis", card_of(1, 5), 3
+    yield "a batch of one, or no batch axis", card_of(5), 3
 
 
 round_card.hints = """
-- Count the intervals from the left, beginning with 0: a number x lies (x + 1) / 2 of
-  the whole way from −1 to 1.
-- `((card + 1) / 2 * 2**bits).floor()` is the number of the interval; 1 itself would
-  begin one too many, so `.clamp(max=2**bits - 1)`.
-- The middle of interval i lies (i + 0.5) / 2**bits of the whole way.
+- Number the intervals from the left, starting with 0. An entry x lies at the fraction
+  (x + 1) / 2 of the way from −1 to 1.
+- `((card + 1) / 2 * 2**bits).floor()` is the index of the interval. An entry of exactly
+  1 would get an index beyond the last: `.clamp(max=2**bits - 1)`.
+- The middle of interval i lies at the fraction (i + 0.5) / 2**bits of the way.
 """
 
 round_card.mistakes = """
-You make as many intervals as there are bits. Each bit doubles their number: it is
+You use as many intervals as there are bits. Each bit doubles their number: there are
 2**bits.
     count = 2**bits  # → count = bits  #
-You return the lower end of each interval. Its middle lies half an interval further.
-    (places + 0.5) → places
-You return the upper end of each interval. Its middle lies half an interval before it.
-    (places + 0.5) / count → (places + 1) / count
-You return the number of each interval, from 0 on. What goes on the card is the middle
-of the interval, between −1 and 1.
-    (places + 0.5) / count * 2 - 1 → places
-Your middles lie between 0 and 1. The intervals reach from −1 to 1: stretch them by 2
-and shift them by −1.
+You return the lower end of each interval. Its middle lies half an interval higher.
+    (indices + 0.5) → indices
+You return the upper end of each interval. Its middle lies half an interval lower.
+    (indices + 0.5) / count → (indices + 1) / count
+You return the index of each interval. Return the middle of the interval, which lies
+between −1 and 1.
+    (indices + 0.5) / count * 2 - 1 → indices
+Your middles lie between 0 and 1. The intervals cover −1 to 1: multiply by 2 and
+subtract 1.
     count * 2 - 1 → count
-You cut the way from 0 to 1. The numbers of a card lie between −1 and 1: shift and halve
-them first.
-    places = ((card + 1) / 2 * count).floor().clamp(max=count - 1) → places = (card * count).floor().clamp(0, count - 1)
-You round to values that begin with −1 and end with 1. Asked for are the middles of
-2**bits intervals of one size.
-    places = ((card + 1) / 2 * count).floor().clamp(max=count - 1)  # from 0 → return ((card + 1) / 2 * (count - 1)).round() / (count - 1) * 2 - 1
-    and return (places + 0.5) / count * 2 - 1 →
-    places = ((card + 1) / 2 * count).floor().clamp(max=count - 1)  # from 0 → return ((card + 1) / 2 * count).round() / count * 2 - 1
-    and return (places + 0.5) / count * 2 - 1 →
-Your intervals reach from the smallest to the largest number of this card, so that each
-card has others. They reach from −1 to 1.
-    places = ((card + 1) / 2 * count).floor().clamp(max=count - 1)  # from 0 → low, high = card.min(), card.max()
-    and return (places + 0.5) / count * 2 - 1 → places = ((card - low) / (high - low) * count).floor().clamp(max=count - 1)
-        return (places + 0.5) / count * (high - low) + low
-A number of 1 gets an interval of its own, beyond the last. There are 2**bits intervals,
-and 1 lies in the last: clamp the places.
+Your intervals cover 0 to 1 only. The entries lie between −1 and 1: add 1 and divide by
+2 first.
+    indices = ((card + 1) / 2 * count).floor().clamp(max=count - 1) → indices = (card * count).floor().clamp(0, count - 1)
+You round to values from −1 to 1, both included. Round to the middles of 2**bits
+intervals of equal size.
+    indices = ((card + 1) / 2 * count).floor().clamp(max=count - 1)  # from 0 → return ((card + 1) / 2 * (count - 1)).round() / (count - 1) * 2 - 1
+    and return (indices + 0.5) / count * 2 - 1 →
+    indices = ((card + 1) / 2 * count).floor().clamp(max=count - 1)  # from 0 → return ((card + 1) / 2 * count).round() / count * 2 - 1
+    and return (indices + 0.5) / count * 2 - 1 →
+Your intervals cover the range from the smallest to the largest entry, so they change
+with the input. They always cover −1 to 1.
+    indices = ((card + 1) / 2 * count).floor().clamp(max=count - 1)  # from 0 → low, high = card.min(), card.max()
+    and return (indices + 0.5) / count * 2 - 1 → indices = ((card - low) / (high - low) * count).floor().clamp(max=count - 1)
+        return (indices + 0.5) / count * (high - low) + low
+An entry of 1 gets an interval of its own, beyond the last. There are 2**bits intervals,
+and 1 lies in the last: clamp the indices.
     .clamp(max=count - 1) →
 right:
     floor().clamp(max=count - 1)  # from 0 → int().clamp(max=count - 1)
-    places = ((card + 1) / 2 * count).floor().clamp(max=count - 1)  # from 0 → edges = torch.linspace(-1, 1, count + 1)[1:-1]
-    and return (places + 0.5) → return (torch.bucketize(card, edges, right=True) + 0.5)
-    places = ((card + 1) / 2 * count).floor().clamp(max=count - 1)  # from 0 → return ((card.clamp(max=0.999999) * count / 2).floor() + 0.5) * 2 / count
-    and return (places + 0.5) / count * 2 - 1 →
+    indices = ((card + 1) / 2 * count).floor().clamp(max=count - 1)  # from 0 → edges = torch.linspace(-1, 1, count + 1)[1:-1]
+    and return (indices + 0.5) → return (torch.bucketize(card, edges, right=True) + 0.5)
+    indices = ((card + 1) / 2 * count).floor().clamp(max=count - 1)  # from 0 → return ((card.clamp(max=0.999999) * count / 2).floor() + 0.5) * 2 / count
+    and return (indices + 0.5) / count * 2 - 1 →
 """
