@@ -152,6 +152,9 @@ both sets. Split the list of different sources.
     train = [pair for pair in pairs if pair[0] not in unseen] → pairs = sorted(pairs)
     and test = [pair for pair in pairs if pair[0] in unseen] → random.Random(seed).shuffle(pairs)
         train, test = pairs[held_out:], pairs[:held_out]
+The vocabulary contains words that occur only in the test set: build it from the
+training pairs.
+    in train for word → in pairs for word
 right:
     source for source, _ → p[0] for p
     sources = sorted({source for source, _ in pairs})  # → sources = list(dict.fromkeys(source for source, _ in pairs))  #
@@ -508,7 +511,7 @@ def round_card(card, bits):
 def _(card, bits):
     count = 2**bits
     middles = torch.linspace(-1, 1, 2 * count + 1, dtype=card.dtype)[1::2]
-    gaps = (card.unsqueeze(-1) - middles).abs()  # (batch, d_hidden, interval)
+    gaps = (card.unsqueeze(-1) - middles).abs()  # (batch, d_encoder, interval)
     return middles[gaps.argmin(dim=-1)]
 
 
