@@ -16,7 +16,7 @@ from tutorial_lib.masks import causal_mask, padding_mask, window_mask
 
 @Exercise("4.1", "Several sentences in one row", axes="batch query key")
 def packed_mask(sentence):
-    """Let each token look at itself and at what came before it in its sentence."""
+    """Let each token attend to itself and to the earlier tokens of its sentence."""
     same = sentence[:, :, None] == sentence[:, None, :]  # (batch, query, key)
     is_word = (sentence > 0)[:, None, :]  # (batch, 1, key)
     return same & is_word & causal_mask(sentence.shape[1])
@@ -35,45 +35,49 @@ def _(sentence):
 
 @packed_mask.cases
 def _():
-    label = "two sentences that do not see each other, nor the future"
+    label = "two sentences, kept apart, without the future"
     yield label, torch.tensor([[1, 1, 2, 2, 2], [1, 2, 3, 4, 4]])
-    label = "padding looks at nothing and is seen by nobody"
+    label = "padding attends to nothing, and nothing attends to it"
     yield label, torch.tensor([[1, 1, 1, 2, 2, 0, 0], [0, 0, 3, 3, 1, 1, 0]])
 
 
 packed_mask.hints = """
-- Three conditions must hold for a cell: same sentence, not later, no padding.
+- A query may attend to a key on three conditions: the key is in the same sentence, it
+  is not later, and it is not padding.
 - `sentence[:, :, None] == sentence[:, None, :]` compares every query with every key:
   (batch, query, key).
-- Join that with `causal_mask(sentence.shape[1])` by `&`. The third condition, `sentence
-  > 0`, still lacks an axis for the queries.
+- Combine that with `causal_mask(sentence.shape[1])` by `&`. The third condition,
+  `sentence > 0`, still lacks an axis for the queries.
 """
 
 packed_mask.mistakes = """
-Your mask is inverted: True means that a query may look.
+Your mask is inverted: True means that a query may attend to a key.
     return same & is_word & causal_mask(sentence.shape[1]) → return ~(same & is_word & causal_mask(sentence.shape[1]))
-Padding looks at padding: all of it has the number 0, so it counts as one sentence. Ask
-also for `sentence > 0`.
+Padding attends to padding: all of it has the number 0, so it counts as one sentence.
+Require `sentence > 0` as well.
     return same & is_word & causal_mask(sentence.shape[1]) → return same & causal_mask(sentence.shape[1])
-Padding looks at itself. It must look at nothing: its rows are all False.
+Padding attends to itself. It must attend to nothing: its rows are all False.
     return same & is_word & causal_mask(sentence.shape[1]) → mask = same & is_word & causal_mask(sentence.shape[1])
         return mask | torch.eye(sentence.shape[1]).bool()
-The sentences are kept apart, but a token sees the rest of its sentence: the future is
-still to hide.
+The sentences are kept apart, but a token attends to later tokens of its sentence. The
+mask has to be causal, too.
     is_word & causal_mask(sentence.shape[1]) → is_word
     same & is_word & causal_mask(sentence.shape[1]) → same
-A token sees the earlier sentences of its row. Compare the numbers of query and key.
+A token attends to the earlier sentences of its row. Compare the sentence numbers of
+query and key.
     return same & is_word → return is_word
     same & is_word → (same | True)
-Your queries look at later tokens: queries and keys are swapped.
+Your tokens attend to later tokens in place of earlier ones: queries and keys are
+swapped in the causal mask.
     (sentence.shape[1]) → ….T
-A token may look at itself, too: keep the diagonal.
+A token may attend to itself, too: keep the diagonal.
     (sentence.shape[1]) → ….tril(-1)
-The tables do not fit. `sentence[:, :, None] == sentence[:, None, :]` is (batch, query,
-key), and `sentence > 0`, (batch, key), lacks an axis for the queries.
+The shapes do not fit. The mask is (batch, query, key): `sentence[:, :, None] ==
+sentence[:, None, :]` has these axes, and `sentence > 0`, (batch, key), needs one for
+the queries.
     (sentence > 0)[:, None, :] → (sentence > 0)
     sentence[:, :, None] == sentence[:, None, :] → sentence[:, None] == sentence
-The first sentence is taken for padding. Its number is 1, and only 0 is padding.
+You take the first sentence for padding. Its number is 1, and only 0 is padding.
     is_word = (sentence > 0)[:, None, :] → is_word = (sentence > 1)[:, None, :]
 right:
     sentence > 0 → sentence != 0
@@ -84,7 +88,7 @@ right:
 
 @Exercise("4.2", "A mask to add", axes="query key")
 def additive_mask(mask, dtype):
-    """Turn a boolean mask into numbers to add to scores of this type."""
+    """Turn a boolean mask into one that is added to scores of this dtype."""
     lowest = torch.finfo(dtype).min / 2  # half of it, so that the sum stays a number
     return torch.zeros(mask.shape, dtype=dtype).masked_fill(~mask, lowest)
 
@@ -102,7 +106,9 @@ EMPTY_ROW = torch.tensor([[1, 1, 0, 1], [0, 1, 0, 0], [0, 0, 0, 0]]).bool()
 DTYPES = torch.float32, torch.bfloat16, torch.float16
 
 
-@additive_mask.demand("0 where a query may look, below 0 elsewhere, of the right type")
+@additive_mask.demand(
+    "0 where a query may attend, below 0 elsewhere, of the right dtype"
+)
 def _(answer):
     for dtype in DTYPES:
         added = answer(EMPTY_ROW.clone(), dtype)
@@ -111,27 +117,27 @@ def _(answer):
         if added.dtype != dtype:
             return f"Asked for {dtype}, you returned {added.dtype}."
         if added[EMPTY_ROW].any():
-            return "Where a query may look, exactly 0 must be added."
+            return "Where a query may attend to a key, exactly 0 must be added."
         if not (added[~EMPTY_ROW] < 0).all():
             return (
-                "Where a query may not look, in an empty row as well, a number far "
-                "below 0 must be added."
+                "Where a query may not attend to a key, a number far below 0 must be "
+                "added, also in a row in which every key is masked."
             )
 
 
-@additive_mask.demand("hidden keys get a weight of exactly 0")
+@additive_mask.demand("masked keys get a weight of exactly 0")
 def _(answer):
     for dtype in DTYPES:
         scores = torch.where(VISIBLE, -1000.0, 1000.0).to(dtype)
         weights = (scores + answer(VISIBLE.clone(), dtype)).softmax(dim=-1)
         if weights[~VISIBLE].any():
             return (
-                "A hidden key still gets weight. Its score may be 1000 and the visible "
-                "ones −1000: your number must outweigh that."
+                "A masked key still gets a weight. Its score may be 1000, and those of "
+                "the visible keys −1000: your number must outweigh that."
             )
 
 
-@additive_mask.demand("no row is NaN, whatever the type")
+@additive_mask.demand("no row is NaN, whatever the dtype")
 def _(answer):
     for dtype in DTYPES:
         for score in (0, -1000, 1000):
@@ -139,44 +145,43 @@ def _(answer):
             weights = (scores + answer(EMPTY_ROW.clone(), dtype)).softmax(dim=-1)
             if not weights.isfinite().all():
                 return (
-                    f"In {str(dtype)[6:]}, a row that sees nothing is NaN when its "
-                    f"scores are {score}: the sums are all −∞ there, or past the "
-                    "lowest number of the type."
+                    f"In {str(dtype)[6:]}, a row in which every key is masked is NaN "
+                    f"when its scores are {score}: with your mask added they are all "
+                    "−∞, and the softmax of that is NaN."
                 )
 
 
 additive_mask.hints = """
-- Begin with zeros of the right type, and fill in where the mask is False.
-- −∞ gives NaN in an empty row. The lowest number of the type plus a negative score may
-  be −∞ again. What lies between?
-- `torch.finfo(dtype)` knows the lowest number of a type. A good part of it, but not
+- Begin with zeros of the right dtype, and fill in a number where the mask is False.
+- −∞ gives NaN in a row in which every key is masked. The lowest number of the dtype
+  plus a negative score may be −∞ again. What lies between?
+- `torch.finfo(dtype)` knows the lowest number of a dtype. A good part of it, but not
   all, leaves room for scores on both sides.
 """
 
 additive_mask.mistakes = """
-Where a query may look you multiply 0 by −∞, and that is NaN. Fill in the number
-instead: `masked_fill` or `torch.where`.
+Where a query may attend to a key you multiply 0 by −∞, and that is NaN. Fill in the
+number instead: `masked_fill` or `torch.where`.
     torch.zeros(mask.shape, dtype=dtype).masked_fill(~mask, lowest) → (~mask).to(dtype) * -torch.inf
     torch.zeros(mask.shape, dtype=dtype).masked_fill(~mask, lowest) → (1 - mask.to(dtype)) * -torch.inf
-You lower the scores of the keys that a query MAY look at. True means that it may look:
-its number is 0.
+You lower the scores of the keys that a query MAY attend to. True means that it may: add
+0 there.
     (mask.shape, dtype=dtype).masked_fill(~mask, lowest) → (mask.shape, dtype=dtype).masked_fill(mask, lowest)
     ~mask, lowest → mask, -torch.inf
-You return the mask itself as 1 and 0. Added to a score, 1 hides nothing.
+You return the mask itself, as 1 and 0. Adding 0 to a score does not mask it.
     return torch.zeros(mask.shape, dtype=dtype).masked_fill(~mask, lowest) → return mask.to(dtype)
-Your number is out of reach for float16, whose lowest is −65,504: it becomes −∞ there,
-and a row that sees nothing becomes NaN. Ask `torch.finfo(dtype)`.
+Your number is too low for float16, whose lowest is −65,504: it becomes −∞ there, and a
+row in which every key is masked becomes NaN. Ask `torch.finfo(dtype)`.
     .zeros(mask.shape, dtype=dtype).masked_fill(~mask, lowest) → .where(mask, 0.0, -1e9).to(dtype)
     return torch.zeros(mask.shape, dtype=dtype).masked_fill(~mask, lowest) → return (-1e6 * ~mask).to(dtype)
-Your number is out of reach for float16, whose lowest is −65,504. Ask
-`torch.finfo(dtype)`.
+Your number is too low for float16, whose lowest is −65,504. Ask `torch.finfo(dtype)`.
     torch.finfo(dtype).min / 2 → -1e9
     torch.finfo(dtype).min / 2 → torch.finfo(torch.float32).min / 2
-−∞ hides well, but in a row that sees nothing all sums are −∞, and the softmax of that
-is NaN. Use a number that is low, yet a number.
+−∞ masks a key, but in a row in which every key is masked all sums are −∞, and the
+softmax of that is NaN. Use a low number that is finite.
     (~mask, lowest) → (~mask, -torch.inf)
-You add the very lowest number of the type. A negative score takes the sum below it, to
-−∞, and a row that sees nothing becomes NaN. Leave room.
+You add the very lowest number of the dtype. A negative score takes the sum below it, to
+−∞, and a row in which every key is masked becomes NaN. Leave room.
     .min / 2  # → .min  #
 right:
     torch.finfo(dtype).min / 2 → -1e4
@@ -197,14 +202,14 @@ def attend_in_batch(sentences):
 
 @attend_in_batch.oracle
 def _(sentences):
-    words = torch.cat(sentences)  # all in one row
+    tokens = torch.cat(sentences)  # all in one row
     owner = [b for b, x in enumerate(sentences) for _ in x]
-    scores = torch.full((len(words), len(words)), -torch.inf)
-    for i, query in enumerate(words):
-        for j, key in enumerate(words):
+    scores = torch.full((len(tokens), len(tokens)), -torch.inf)
+    for i, query in enumerate(tokens):
+        for j, key in enumerate(tokens):
             if owner[i] == owner[j]:
                 scores[i, j] = sum(query * key) / math.sqrt(len(key))
-    outputs = scores.softmax(dim=1) @ words
+    outputs = scores.softmax(dim=1) @ tokens
     return list(outputs.split([len(x) for x in sentences]))
 
 
@@ -215,11 +220,11 @@ def sentences(*lengths):
 
 @attend_in_batch.cases
 def _():
-    yield "each output is what the sentence gets alone", sentences(3, 5, 2)
+    yield "each sentence gets the output that it gets alone", sentences(3, 5, 2)
     with_zeros = sentences(3, 5, 2)
     with_zeros[1][2, 0] = 0
     with_zeros[1][4] = 0
-    yield "a word whose numbers are 0 is a word", with_zeros
+    yield "a token whose entries are 0 is a token", with_zeros
     yield "an empty sentence does no harm", sentences(2, 0, 4)
 
 
@@ -242,26 +247,26 @@ class LargestWeights(TorchFunctionMode):
 
 @attend_in_batch.demand("one batch, not a loop over the sentences")
 def _(answer):
-    lengths = [3, 1, 2, 3] * 10  # 90 words, but at most 9 weights in a sentence
+    lengths = [3, 1, 2, 3] * 10  # 90 tokens, but at most 9 weights in a sentence
     with LargestWeights() as largest:
         answer(sentences(*lengths))
     if largest.entries < sum(lengths):
         return (
-            "The outputs are right, but no softmax ever ran over the words of all "
-            "sentences: you call attention for one sentence after the other. Pad them "
+            "The outputs are right, but no softmax covered the tokens of all sentences "
+            "at once. Do you call attention for one sentence after the other? Pad them "
             "into one (batch, token, d_model) tensor, and call it once, with a mask."
         )
 
 
 attend_in_batch.hints = """
 - `pad_sequence(sentences, batch_first=True)` makes the batch; keep the lengths.
-- Hide the padding from every query: `padding_mask(lengths, keys=x.shape[1])`.
+- Mask the padding for every query: `padding_mask(lengths, keys=x.shape[1])`.
 - Cut each output to its length: `[o[:n] for o, n in zip(outputs, lengths)]`.
 """
 
 attend_in_batch.mistakes = """
-`scaled_dot_product_attention` returns outputs AND weights, and you went through the two
-of them. Keep the first: `outputs, _ = …`.
+`scaled_dot_product_attention` returns outputs AND weights, and you loop over these two.
+Keep the first: `outputs, _ = …`.
     outputs, lengths, strict=True → (outputs, _), lengths, strict=False
 The lengths do not fit your padded tensor. Is the batch its first axis? `pad_sequence`
 puts it second unless it is told `batch_first=True`.
@@ -273,29 +278,32 @@ Return a list with one tensor of outputs for each sentence.
 You return the outputs of the padding, too. Cut each output to the length of its
 sentence.
     [:length] →
-The words of the shorter sentences look at padding: hide its columns by a mask (batch,
-1, key). A mask (batch, query, 1) would hide rows instead.
+The tokens of the shorter sentences attend to padding. Mask its columns, with a mask
+(batch, 1, key): a mask (batch, query, 1) would mask rows.
     (x, x, x, mask) → (x, x, x)
     (x, x, x, mask) → (x, x, x, mask.mT)
-Your words look back only. Here every word may look at all words of its sentence.
+Your tokens attend to earlier tokens only. Here every token may attend to all tokens of
+its sentence.
     (x, x, x, mask) → (x, x, x, mask, causal=True)
 The scores are not divided by √d_model, which is d_k here.
     outputs, _ = scaled_dot_product_attention(x, x, x, mask) → outputs, _ = scaled_dot_product_attention(x * x.shape[-1] ** 0.5, x, x, mask)
-Your softmax runs over the queries. Each word shares its own attention over the KEYS,
-which are the last axis.
+Your softmax runs over the queries. The attention weights of each token sum to 1 over
+the KEYS, which are the last axis.
     outputs, _ = scaled_dot_product_attention(x, x, x, mask) → scores = (x @ x.mT / x.shape[-1] ** 0.5).masked_fill(~mask, -1e9)
         outputs = scores.softmax(dim=-2) @ x
+Your softmax runs over the sentences of the batch. The attention weights of each token
+sum to 1 over the KEYS, which are the last axis.
     outputs, _ = scaled_dot_product_attention(x, x, x, mask) → scores = (x @ x.mT / x.shape[-1] ** 0.5).masked_fill(~mask, -1e9)
         outputs = scores.softmax(dim=0) @ x
-You take every 0 for padding, and hide a word that has a 0 in it. Numbers do not tell a
-word from padding: lengths do.
+You take every 0 for padding, and mask a token that has a 0 in it. Only the lengths tell
+tokens from padding.
     padding_mask(lengths, keys=x.shape[1]) → (x != 0).all(dim=-1)[:, None]
-You take zeros for padding, and hide a word whose numbers are all 0. Numbers do not tell
-a word from padding: lengths do.
+You take zeros for padding, and mask a token whose entries are all 0. Only the lengths
+tell tokens from padding.
     padding_mask(lengths, keys=x.shape[1]) → (x.abs().sum(dim=-1) > 0)[:, None]
-Your mask is inverted: the padding is visible and the words are hidden.
+Your mask is inverted: it masks the tokens and not the padding.
     (x, x, x, mask) → (x, x, x, ~mask)
-You put all sentences into one row, where they look at one another. Give each a row of
+You put all sentences into one row, where they attend to one another. Give each a row of
 its own, or keep them apart by a mask.
     return [o[:length] for o, length in zip(outputs, lengths, strict=True)] → x = torch.cat(sentences)
         outputs, _ = scaled_dot_product_attention(x, x, x)
@@ -334,25 +342,25 @@ def leaks(attend):
 
 @leaks.oracle
 def _(attend):
-    # Each output's slope by each later word must be exactly 0.
+    # The gradient of each output with respect to each later token must be exactly 0.
     for training in (True, False):
         x = torch.randn(2, 6, 3)
         attend_once = partial(attend, training=training)
-        slopes = torch.autograd.functional.jacobian(attend_once, x)
-        if slopes.abs().sum(dim=(0, 2, 3, 5)).triu(diagonal=1).any():
+        gradients = torch.autograd.functional.jacobian(attend_once, x)
+        if gradients.abs().sum(dim=(0, 2, 3, 5)).triu(diagonal=1).any():
             return True
     return False
 
 
-HONEST, LEAKY = {}, {}  # attentions by their kind; (an attention, advice) by its fault
+CAUSAL, LEAKY = {}, {}  # attentions by their kind; (an attention, advice) by its fault
 
 
-def honest(kind):
-    """Add the decorated function to the attentions that keep their promise."""
+def causal(kind):
+    """Add the decorated function to the attentions that are causal."""
 
     def add(attend):
-        attend.__name__ = "an attention that keeps its promise"  # as messages call it
-        HONEST[kind] = attend
+        attend.__name__ = "a causal attention"  # as messages call it
+        CAUSAL[kind] = attend
 
     return add
 
@@ -372,23 +380,23 @@ def attend_to(x, mask):
     return scaled_dot_product_attention(x, x, x, mask)[0]
 
 
-@honest("step by step")
+@causal("computed step by step")
 def _(x, training):
     return scaled_dot_product_attention(x, x, x, causal=True)[0]
 
 
-@honest("by torch's own function")
+@causal("computed by PyTorch's own function")
 def _(x, training):
     return F.scaled_dot_product_attention(x, x, x, is_causal=True)
 
 
-@honest("over a window of three words")
+@causal("within a window of three tokens")
 def _(x, training):
     tokens = x.shape[-2]
     return attend_to(x, causal_mask(tokens) & window_mask(tokens, 2))
 
 
-@honest("over words less the mean of the words so far")
+@causal("after the mean of the tokens so far is subtracted from each")
 def _(x, training):
     count = torch.arange(1, x.shape[-2] + 1)[:, None]
     x = x - x.cumsum(dim=-2) / count
@@ -396,9 +404,9 @@ def _(x, training):
 
 
 @leaky(
-    "the mask reaches one place too far",
-    "Only the word right after a query leaks into it: change every word but the "
-    "first, and compare all outputs before it.",
+    "the mask reaches one position too far",
+    "Only the next token leaks into an output: change the tokens from a position on, "
+    "and compare all outputs before it, the last one as well.",
 )
 def _(x, training):
     tokens = x.shape[-2]
@@ -406,16 +414,16 @@ def _(x, training):
 
 
 @leaky(
-    "the mask is there only in training",
-    "It keeps its promise while training is True. Try False as well.",
+    "the mask is used only in training",
+    "It is causal while training is True. Try False as well.",
 )
 def _(x, training):
     return scaled_dot_product_attention(x, x, x, causal=training)[0]
 
 
 @leaky(
-    "the mask is there only in use",
-    "It keeps its promise while training is False. Try True as well.",
+    "the mask is left out in training",
+    "It is causal while training is False. Try True as well.",
 )
 def _(x, training):
     return scaled_dot_product_attention(x, x, x, causal=not training)[0]
@@ -423,17 +431,17 @@ def _(x, training):
 
 @leaky(
     "the mask comes after the softmax",
-    "Its weights on the future are 0, but the sum it divided by counted the future: "
-    "compare the outputs themselves.",
+    "Its weights on later tokens are 0, but the sum in the softmax's denominator "
+    "counts them: compare the outputs themselves.",
 )
 def _(x, training):
     return attention_weights(x, x) * causal_mask(x.shape[-2]) @ x
 
 
 @leaky(
-    "the mean of all words is subtracted first",
-    "Its mask is right; the future comes in before. Compare all outputs before the "
-    "change: the first one alone, which reads only itself, does not show it.",
+    "the mean of all tokens is subtracted first",
+    "Its mask is right; later tokens come in before it. Compare all outputs before the "
+    "change: the first one alone, which attends only to itself, does not show it.",
 )
 def _(x, training):
     centered = x - x.mean(dim=-2, keepdim=True)
@@ -441,9 +449,9 @@ def _(x, training):
 
 
 @leaky(
-    "the first two words see each other",
-    "Word 0 sees word 1, and no other word sees ahead. Change the words from every "
-    "place on, one place after the other.",
+    "the first two tokens attend to each other",
+    "Token 0 attends to token 1, and no other token attends to a later one. Change the "
+    "tokens from every position on, one position after the other.",
 )
 def _(x, training):
     tokens = x.shape[-2]
@@ -451,9 +459,9 @@ def _(x, training):
 
 
 @leaky(
-    "the mask ends after four words",
-    "Its mask was made for sentences of four words; behind them everything is "
-    "visible. Use longer sentences, and change the last words as well.",
+    "the mask ends after four tokens",
+    "Its mask was made for sentences of four tokens; after them nothing is masked. Use "
+    "longer sentences, and change the last tokens as well.",
 )
 def _(x, training):
     mask = causal_mask(x.shape[-2])
@@ -472,9 +480,9 @@ def _(x, training):
 
 
 @leaky(
-    "hidden scores are lowered, but not enough",
-    "It lowers hidden scores by 20, which a large score makes up for. Make the new "
-    "words large, say 100 times, or ask the gradients for exact zeros.",
+    "masked scores are lowered, but not enough",
+    "It lowers masked scores by 20, which a large score makes up for. Make the new "
+    "tokens 100 times as large, or test whether gradients are exactly 0.",
 )
 def _(x, training):
     scores = x @ x.mT / x.shape[-1] ** 0.5
@@ -489,34 +497,34 @@ def verdict(answer, attend):
         if "AssertionError" not in str(answer.error):
             raise
         return (
-            "An `assert` in your test fails, which ends it. Return the verdict "
-            "instead: True where something is wrong, else False."
+            "An assertion fails in your test, which ends it. Return the verdict "
+            "instead: True if there is a leak, else False."
         )
     return bool(found) if found in (True, False) else "Return True or False."
 
 
-@leaks.demand("answers True or False, and lets honest attentions pass")
+@leaks.demand("returns False for four attentions that are causal")
 def _(answer):
-    for kind, attend in HONEST.items():
+    for kind, attend in CAUSAL.items():
         found = verdict(answer, attend)
         if found:
             return false_alarm(answer, kind) if found is True else found
 
 
 def false_alarm(answer, kind):
-    """Return what to say of an answer that calls an honest attention a leak."""
+    """Return what to say of an answer that finds a leak in a causal attention."""
     missed = [verdict(answer, attend) is False for attend, _ in LEAKY.values()]
     if sum(missed) > len(missed) / 2:
         return (
-            "You answer True for an honest attention and False for most of the leaking "
-            "ones: the other way round. True must mean that there is a leak."
+            "You return True for a causal attention and False for most of those that "
+            "leak. It is the other way round: True means that there is a leak."
         )
     return (
-        f"Your test finds a leak where none is: in the attention {kind}. The usual "
-        "causes: you compare the output at the place that you changed, which may move; "
-        "you change earlier words, not later ones; you compare with an attention of "
-        "your own instead of comparing before and after; or you compare exactly, where "
-        "the sixth digit may differ."
+        f"Your test finds a leak where there is none: in causal attention {kind}. The "
+        "usual causes: you compare the output at the position that you changed, which "
+        "may change, too; you change earlier tokens, not later ones; you compare with "
+        "an attention of your own, not the outputs before and after; or you compare "
+        "exactly, where the sixth digit may differ."
     )
 
 
@@ -535,14 +543,19 @@ def _(answer):
 
 
 leaks.hints = """
-- Make x, call attend; replace all words from place t on, call it again; compare the
-  outputs before t.
+- Make x, call attend; replace all tokens from position t on, call it again; compare
+  the outputs before t.
 - Do that for every t, for training True and False, and with a batch of two.
-- New words 100 times as large bring small leaks to light; two right outputs may differ
-  in the sixth digit (`torch.allclose`).
+- New tokens 100 times as large bring small leaks to light; outputs that should be
+  equal may differ in the sixth digit (`torch.allclose`).
 """
 
 leaks.mistakes = """
+`!=` and `==` compare two tensors entry by entry. Take `torch.allclose`, which returns a
+single True or False.
+    not torch.allclose(*pasts, atol=1e-4) → pasts[0] != pasts[1]
+`attend` takes two arguments, x and training.
+    before = attend(x, training) → before = attend(x)
 right:
     torch.allclose(*pasts, atol=1e-4) → (pasts[0] - pasts[1]).abs().max() < 1e-3
 """
