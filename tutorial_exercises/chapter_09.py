@@ -1,0 +1,429 @@
+"""Exercises of chapter 9: positional encoding."""
+
+import math
+
+import torch
+
+from tutorial_exercises import Exercise
+from tutorial_lib.position import PositionedAttention, SinusoidalEncoding, frequencies
+
+
+@Exercise("9.1", "The matrix of a shift", axes="d_model d_model")
+def shift_matrix(shift, d_model):
+    """Return the matrix that moves each position's encoding on by ``shift``."""
+    angles = shift * frequencies(d_model)  # (pair,)
+    M = torch.zeros(d_model, d_model)
+    sine = torch.arange(0, d_model, 2)
+    cosine = sine + 1
+    M[sine, sine] = M[cosine, cosine] = angles.cos()
+    M[sine, cosine] = -angles.sin()
+    M[cosine, sine] = angles.sin()
+    return M
+
+
+@shift_matrix.oracle
+def _(shift, d_model):
+    M = torch.zeros(d_model, d_model)
+    for i in range(0, d_model, 2):
+        angle = shift / 10_000 ** (i / d_model)
+        M[i, i] = M[i + 1, i + 1] = math.cos(angle)
+        M[i, i + 1], M[i + 1, i] = -math.sin(angle), math.sin(angle)
+    return M
+
+
+@shift_matrix.cases
+def _():
+    yield "one pair is rotated", 1, 2
+
+
+@shift_matrix.demand("a shift by 0 changes nothing")
+def _(answer):
+    answer(0, 4)
+    if answer.same():
+        return (
+            "A shift by 0 must leave every encoding as it is: M must be the identity, "
+            "1 on the diagonal and 0 elsewhere."
+        )
+
+
+@shift_matrix.demand("every pair is rotated by its own angle, forward and backward")
+def _(answer):
+    for shift, d_model in ((5, 8), (200, 8), (-3, 16)):
+        M, differs = answer(shift, d_model), answer.same()
+        if differs and M.shape == (d_model, d_model) and moves(M, shift):
+            return (
+                "Your matrix shifts the first positions nearly right, but it does not "
+                "rotate each pair. Did you solve for it? Low frequencies hardly change "
+                "over a few positions, so many matrices fit these nearly as well. "
+                "Write the 2 × 2 block of each pair instead."
+            )
+        if differs:
+            return differs
+
+
+def moves(M, shift):
+    """Whether a matrix shifts the encodings of twenty positions, nearly."""
+    table, first = SinusoidalEncoding(len(M), 300).table, max(0, -shift)
+    moved = table[first : first + 20] @ M.float()
+    return torch.allclose(moved, table[first + shift :][:20], atol=1e-3)
+
+
+shift_matrix.hints = """
+- Begin with d_model = 2: the matrix is the one in the equation of the exercise.
+- The matrix of all pairs has these 2 × 2 blocks along its diagonal and zeros
+  elsewhere. Which rows and columns belong to pair i?
+- With `sine = torch.arange(0, d_model, 2)` and `cosine = sine + 1`, the line `M[sine,
+  cosine] = -angles.sin()` fills one entry of every block.
+"""
+
+shift_matrix.mistakes = """
+A shift forward is right, but a shift backward goes forward, too. Does the sign of the
+shift get lost on the way?
+    shift * frequencies(d_model) → abs(shift) * frequencies(d_model)
+Your matrix shifts in the other direction: the minus stands at the wrong sine. Encodings
+are rows, so column c of M says what the new column c is made of.
+    return M → return M.T
+Both sines of a pair have the same sign, and that is no rotation: one of the two must be
+negative.
+    [sine, cosine] = -angles.sin() → [sine, cosine] = angles.sin()
+Both sines of a pair have the same sign, and that is no rotation: only one of the two
+must be negative.
+    [cosine, sine] = angles.sin() → [cosine, sine] = -angles.sin()
+A rotation mixes the sine and the cosine of a pair: two entries beside the diagonal are
+missing for each.
+    M[sine, cosine] = -angles.sin() →
+    and M[cosine, sine] = angles.sin() →
+You move the columns along, which are sines and cosines, not positions. A shift rotates
+each pair of columns by an angle.
+    return M → return torch.ones(d_model - abs(shift)).diag(shift)
+Whatever the shift, you rotate by the frequencies alone. An angle is frequency times
+shift.
+    shift * frequencies(d_model) → frequencies(d_model)
+Your frequencies fall off half as fast as those of the chapter. They are
+`frequencies(d_model)`, one for each pair.
+    frequencies(d_model) → … ** 0.5
+You put all sines in the first half of the columns and all cosines in the second. Here
+they alternate: pair i is columns 2i and 2i + 1.
+    0, d_model, → d_model //
+    and sine + 1 → sine + d_model // 2
+All pairs are rotated by the same angle in your matrix. Each has its own frequency:
+`frequencies(d_model)`.
+    frequencies(d_model) → torch.ones(d_model // 2)
+You convert between degrees and radians. `frequencies` are in radians per position, and
+`cos` and `sin` take radians: nothing needs to be converted.
+    frequencies(d_model) → ….rad2deg()
+    frequencies(d_model) → ….deg2rad()
+Your frequencies are in reverse order: the first pair has the highest.
+    frequencies(d_model) → ….flip(0)
+right:
+    M = torch.zeros(d_model, d_model) → turns = [[[a.cos(), -a.sin()], [a.sin(), a.cos()]] for a in angles]
+        return torch.block_diag(*map(torch.tensor, turns))
+"""
+
+
+@Exercise("9.2", "Halves or neighbors", axes="d_model width")
+def for_halves(W, num_heads):
+    """Reorder the columns of W for a model that rotates halves, not neighbors."""
+    pairs = W.unflatten(1, (num_heads, -1, 2))  # (d_model, head, pair, 2)
+    return pairs.mT.flatten(1)  # in each head, first entries before second ones
+
+
+@for_halves.oracle
+def _(W, num_heads):
+    moved, d_k = torch.zeros_like(W), W.shape[1] // num_heads
+    for first in range(0, W.shape[1], d_k):
+        for i in range(d_k // 2):
+            moved[:, first + i] = W[:, first + 2 * i]
+            moved[:, first + d_k // 2 + i] = W[:, first + 2 * i + 1]
+    return moved
+
+
+@for_halves.cases
+def _():
+    yield "the columns of one head", torch.randn(5, 8), 1
+    yield "each head by itself", torch.randn(4, 24), 3
+
+
+for_halves.hints = """
+- Write down for d_k = 6 which column must come out where: 0, 2, 4, then 1, 3, 5.
+- `W.unflatten(1, (num_heads, -1))` has an axis for the heads: (d_model, head, d_k).
+  Every head gets the same new order, and `flatten(1)` joins them again.
+- `W.unflatten(1, (num_heads, -1, 2))` is (d_model, head, pair, 2). Which two axes
+  must be swapped, so that `flatten(1)` lists all first entries before all second
+  ones?
+"""
+
+for_halves.mistakes = """
+The columns are where they were. A model that rotates halves would pair column 0 with
+column d_k / 2, which is the first entry of another pair.
+    pairs.mT.flatten(1) → pairs.flatten(1)
+This is the way back, from halves to neighbors. Column 1 of a head, the second entry of
+pair 0, must come out at d_k / 2.
+    (1, (num_heads, -1, 2)) → (1, (num_heads, 2, -1))
+You treat all columns as one head. Each head rotates its own d_k entries: the first
+entries of its pairs must stay within it.
+    (1, (num_heads, -1, 2)) → (1, (1, -1, 2))
+The second entries of the pairs come first in each head, so that every rotation would go
+the other way.
+    .flatten(1) → .flip(2).flatten(1)
+The head axis and the pair axis are swapped: entries of different heads stand side by
+side. Keep the head axis in front.
+    pairs.mT.flatten(1) → pairs.permute(0, 3, 2, 1).flatten(1)
+The pairs come in reverse order, so that each would be rotated by the frequency of
+another.
+    .flatten(1) → .flip(3).flatten(1)
+You reorder rows. The rows of W belong to the dimensions of the token, its columns to
+those of the queries.
+    pairs = W.unflatten(1, (num_heads, -1, 2)) → return torch.cat([W[0::2], W[1::2]])
+right:
+    pairs = W.unflatten(1, (num_heads, -1, 2)) → parts = W.chunk(num_heads, dim=1)
+    and pairs.mT.flatten(1) → torch.cat([part[:, i::2] for part in parts for i in (0, 1)], dim=1)
+    pairs = W.unflatten(1, (num_heads, -1, 2)) → d_k = W.shape[1] // num_heads
+    and return pairs.mT.flatten(1) → order = [h * d_k + i for h in range(num_heads) for i in [*range(0, d_k, 2), *range(1, d_k, 2)]]
+        return W[:, order]
+"""
+
+
+@Exercise("9.3", "Find the twin")
+def find_twin():
+    """Both rotations come round together after 24 positions, the least common multiple
+    of 6 and 8. So the twin lies 24 behind the right key, 27 back, and the query is at
+    least the 28th word."""
+    return {"back": 27, "words": 28}
+
+
+@find_twin.oracle
+def _():
+    back = next(n for n in range(4, 100) if (n - 3) % 6 == (n - 3) % 8 == 0)
+    return {"back": back, "words": back + 1}
+
+
+find_twin.hints = """
+- After how many positions has the first rotation come round? And the second?
+- Both have come round after a common multiple of 6 and 8. The smallest one is the
+  distance between the right key and its twin.
+- The right key is itself three back. And for a key n back there must be n words
+  before the query.
+"""
+
+find_twin.mistakes = """
+After 24 positions both rotations have come round, but count them from the right key,
+which is itself three back.
+    "back": 27 → "back": 24
+    and "words": 28 → "words": 25
+You go 24 positions from the right key in the other direction, so that the twin lies
+ahead of the query. The question asks for the one behind.
+    "back": 27 → "back": 21
+    and "words": 28 → "words": 22
+At that distance the first rotation has come round, and the second has not.
+    "back": 27 → "back": 9
+    and "words": 28 → "words": 10
+At that distance the second rotation has come round, and the first has not.
+    "back": 27 → "back": 11
+    and "words": 28 → "words": 12
+After 6 · 8 positions both have come round, but not for the first time.
+    "back": 27 → "back": 51
+    and "words": 28 → "words": 52
+    "back": 27 → "back": 48
+    and "words": 28 → "words": 49
+After 6 + 8 positions neither rotation is back at its angle. Which is the first distance
+at which both have come round?
+    "back": 27 → "back": 17
+    and "words": 28 → "words": 18
+    "back": 27 → "back": 14
+    and "words": 28 → "words": 15
+Count the words again: the query is a word, too.
+    "words": 28 → "words": 27
+How long must a sentence be if its last word has a key so far back?
+    "words": 28 → "words": 20
+    "words": 28 → "words": 21
+"""
+
+
+@Exercise("9.4", "Word by word", axes="batch token d_model")
+def read_word_by_word(x, encoding, attention):
+    """Return attention(y, y, y, causal=True) for y = encoding(x), token by token."""
+    seen, outputs = [], []
+    for t, token in enumerate(x.split(1, dim=1)):  # (batch, 1, d_model)
+        seen.append(encoding(token, start=t))
+        keys = torch.cat(seen, dim=1)  # (batch, key, d_model)
+        outputs.append(attention(seen[-1], keys, keys))
+    return torch.cat(outputs, dim=1)  # (batch, token, d_model)
+
+
+@read_word_by_word.oracle
+def _(x, encoding, attention):
+    outputs, encoded = torch.zeros_like(x), []
+    for t in range(x.shape[1]):
+        encoded.append(encoding(x[:, t : t + 1], start=t)[:, 0])
+        y = torch.stack(encoded, dim=1)
+        outputs[:, t] = attention(y[:, t:], y, y)[:, 0]
+    return outputs
+
+
+def count(layer, tokens):
+    """Note in a layer how many tokens it got; each call gets (batch, token, d_model)."""
+    if tokens.ndim != 3:
+        raise ValueError(
+            f"one token of every sentence is (batch, 1, d_model), got "
+            f"{tuple(tokens.shape)}: keep the token axis with x[:, t : t + 1] (x[:, t] "
+            "drops it, and `for token in x` loops over the sentences)"
+        )
+    layer.counts.append(tokens.shape[1])
+
+
+class CountingEncoding(SinusoidalEncoding):
+    """An encoding that counts its tokens."""
+
+    def forward(self, x, start=0):
+        count(self, x)
+        return super().forward(x, start=start)
+
+
+class CountingAttention(PositionedAttention):
+    """An attention layer that counts its queries."""
+
+    def forward(self, queries, keys, values, mask=None, *, causal=False):
+        count(self, queries)
+        return super().forward(queries, keys, values, mask, causal=causal)
+
+
+@torch.no_grad()
+def layers():
+    """Make an encoding and an attention layer that count, in a list ``counts``."""
+    encoding, attention = CountingEncoding(8, 16), CountingAttention(8, 2)
+    encoding.counts, attention.counts = [], []
+    for weight in attention.parameters():
+        weight.mul_(3)  # so that the weights are far from uniform
+    return encoding, attention
+
+
+@read_word_by_word.cases
+def _():
+    label = "the same outputs as for all tokens at once"
+    yield label, torch.randn(2, 6, 8), *layers()
+    yield label, torch.randn(2, 1, 8), *layers()
+
+
+@read_word_by_word.demand("one query a call, and every token is encoded once")
+def _(answer):
+    encoding, attention = layers()
+    answer(torch.randn(1, 6, 8), encoding, attention)
+    most = max(attention.counts, default=0)
+    if most > 1:
+        return (
+            f"The outputs are right, but a call of attention got {most} queries. Give "
+            "it the query of the new token alone: earlier outputs need not be computed "
+            "again, and while a text is being generated, later tokens do not exist."
+        )
+    if not encoding.counts:
+        return (
+            "The outputs are right, but you never call the encoding. Let it encode "
+            "each token when its turn comes: `start=` tells it the position."
+        )
+    first, *others = encoding.counts
+    if first > 1:
+        return (
+            f"The outputs are right, but the first call of the encoding got {first} "
+            "tokens. While a text is being generated, the later ones do not exist: "
+            "encode each token when its turn comes."
+        )
+    if max(others, default=0) > 1 or len(others) >= 2 * 6:  # for query and key
+        return (
+            "The outputs are right, but you encode earlier tokens again. Encode each "
+            "token once, alone: `start=` tells the encoding its position."
+        )
+
+
+read_word_by_word.hints = """
+- Which position does `encoding(token)` give to a single token? Its second argument is
+  `start`.
+- Go through `enumerate(x.split(1, dim=1))`, which gives (t, token). Keep the encoded
+  tokens in a list; joined by `torch.cat(…, dim=1)` they are the keys and the values.
+- The query is the encoded token alone. No mask is needed: later tokens are not there
+  yet.
+"""
+
+read_word_by_word.mistakes = """
+Every token is encoded as the first one: an encoding that gets a single token takes its
+position to be 0. Tell it the position: `start=`.
+    token, start=t → token
+Every position is one too high: the first token is at position 0.
+    encoding(token, start=t) → encoding(token, start=t + 1)
+The tokens go into attention without positions.
+    encoding(token, start=t) → token
+Keys and values are encoded, the query is not: it needs its position, too.
+    seen[-1] → token
+Keys and values have their positions, but every query is encoded as the first token: an
+encoding that gets a single token needs `start=`.
+    seen[-1] → encoding(token)
+A token does not attend to itself in your code: its own key and value belong to those
+that it attends to.
+    torch.cat(seen, dim=1) → torch.cat(seen[:t] or seen, dim=1)
+The query is encoded, keys and values are not: keep the encoded tokens.
+    torch.cat(seen, dim=1) → x[:, : t + 1]
+Each token attends to itself only. Keep the encoded tokens, and give all of them as keys
+and values.
+    keys, keys → seen[-1], seen[-1]
+Each token attends to the later ones, too. Token t may attend to tokens 0 to t.
+    seen, outputs = [], [] → …
+        y = encoding(x)
+        return attention(y, y, y)
+"""
+
+
+@Exercise("9.5", "Stretch only the slow hands", axes="pair")
+def stretched(speeds, tokens, factor):
+    """Divide by the factor the speeds that make no full turn in so many tokens."""
+    is_slow = speeds * tokens < 2 * torch.pi  # (pair,)
+    return torch.where(is_slow, speeds / factor, speeds)
+
+
+@stretched.oracle
+def _(speeds, tokens, factor):
+    changed = speeds.clone()
+    for i, speed in enumerate(speeds.tolist()):
+        if speed * tokens < 2 * math.pi:
+            changed[i] = speed / factor
+    return changed
+
+
+@stretched.cases
+def _():
+    speeds = torch.tensor([1.0, 0.61, 0.38, 0.32, 0.31, 0.12, 0.07, 0.01])
+    yield "low frequencies are lowered, high ones are kept", speeds, 20, 3
+    label = "other lengths and factors"
+    yield label, torch.tensor([1.0, 0.1, 0.01, 0.001]), 4096, 8
+
+
+stretched.hints = """
+- By what angle is a pair rotated in `tokens` positions? A full turn is 2π radians.
+- A frequency is low if frequency · tokens is less than 2π. `torch.where(condition, a,
+  b)` takes a where the condition is true, and b elsewhere.
+- A low frequency is divided by `factor`.
+"""
+
+stretched.mistakes = """
+You lower all frequencies. Then `factor` positions are as far apart as one was before,
+and what the model finds by its position is lost: keep the high frequencies.
+    torch.where(is_slow, speeds / factor, speeds) → speeds / factor
+You lower the high frequencies and keep the low ones: it is the other way round.
+    speeds / factor, speeds → speeds, speeds / factor
+You multiply the low frequencies by `factor`. Divide: these pairs rotate more slowly.
+    speeds / factor → speeds * factor
+A full turn is 2π radians, not 1.
+    2 * torch.pi → 1
+A full turn is 2π radians: π is half of it.
+    2 * torch.pi → torch.pi
+Count the turns within the `tokens` positions of training, not within the stretched
+length: what counts is which angles training has covered.
+    tokens < 2 * torch.pi → tokens * factor < 2 * torch.pi
+You set the low frequencies to 0. Divide them by `factor`: these pairs still rotate.
+    speeds / factor → 0 * speeds
+You change no frequency.
+    return torch.where(is_slow, speeds / factor, speeds) → return speeds.clone()
+right:
+    return torch.where(is_slow, speeds / factor, speeds) → return speeds / (1 + (factor - 1) * is_slow)
+    is_slow = speeds * tokens < 2 * torch.pi → turns = tokens * speeds / (2 * torch.pi)
+    and .where(is_slow, speeds / factor, speeds) → .stack([s if n >= 1 else s / factor for s, n in zip(speeds, turns)])
+"""
