@@ -3,41 +3,33 @@
 import contextlib
 
 from tutorial_exercises import Exercise, check
-from tutorial_exercises.check import CHECKED
-from tutorial_exercises.exercise import EXERCISES
-from tutorial_exercises.help import ASKED
-from tutorial_exercises.mistakes import Known
+from tutorial_exercises.check import ASKED, CHECKED
+from tutorial_exercises.exercise import EXERCISES, Known
 
 
 @contextlib.contextmanager
-def exercise(*, number="98.1", name="answer", oracle=None, **options):
-    """Register an exercise called `name`, without steps, for the length of a block."""
-    made_up = Exercise(number, "Made up", name=name, **options)
-    made_up.oracle = oracle
+def exercise(solution, *, number="98.1", hints="", mistakes=(), **options):
+    """Register an exercise, without steps, for the length of a block.
+
+    mistakes: pairs (sentence, wrong answer).
+    """
+    task = Exercise(number, "Made up", **options)
+    task(solution)
+    task.hints = "".join(f"- {hint}\n" for hint in hints)
+    task.known = [Known(*pair) for pair in mistakes]
     try:
-        yield made_up
+        yield task
     finally:
-        del EXERCISES[made_up.name]
-        CHECKED.pop(made_up.name, None)
-        ASKED.pop(made_up.name, None)
+        del EXERCISES[task.name], EXERCISES[task.number]
+        CHECKED.pop(task.number, None)
+        ASKED.pop(task.number, None)
 
 
-def judge(answer, step=None, *, known=None, **options):
-    """Check an answer by one step; by default call it with nothing and compare."""
-    with exercise(**options) as made_up:
-        made_up.step("is right")(step or called_with())
-        made_up.mistakes = [
-            Known(code, f"This is {code}.", lambda wrong=wrong: wrong)
-            for code, wrong in (known or {}).items()
-        ]
-        return check(answer, made_up.name)
-
-
-def called_with(*arguments, **named):
-    """Return a step that calls the answer like this and compares with the oracle."""
-
-    def step(probe):
-        probe(*arguments, **named)
-        probe.same()
-
-    return step
+def judge(answer, *inputs, right=lambda x: x, demand=None, **options):
+    """Check an answer to a made-up exercise: by one case, or by a demand."""
+    with exercise(right, **options) as task:
+        if demand:
+            task.demand("is right")(demand)
+        else:
+            task.cases(lambda: [("is right", *inputs)])
+        return check(answer, task.number)

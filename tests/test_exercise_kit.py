@@ -1,159 +1,201 @@
-"""A check as a whole: it runs every step, never raises, and leaves nothing behind."""
+"""The kit: what a card says of an answer, whatever the answer does."""
 
 import contextlib
 import functools
 import random
+import re
+import signal
 import sys
+import time
 import warnings
 
 import numpy
 import pytest
 import torch
-from exercise_chapters import define
-from made_up import called_with, exercise, judge
+from exercise_chapters import Chapter, define
+from made_up import exercise, judge
+from torch import nn
 
-import tutorial_exercises as exercises
-from tutorial_exercises import Exercise, check
+import tutorial_exercises
+from tutorial_exercises import Exercise, check, hint, progress, solution, use
+from tutorial_exercises.answer import TimeUp, time_limit
 from tutorial_exercises.exercise import EXERCISES
-from tutorial_exercises.mistakes import Known, edited, read
+
+assert Chapter(99).exercises
 
 
-def test_steps_stop_at_the_first_that_fails():
-    with exercise(oracle=lambda: 1) as made_up:
-        made_up.step("one")(lambda probe: probe.require(True, "one", ""))
-        made_up.step("two")(lambda probe: probe.require(False, "two", ""))
-        made_up.step("three")(lambda probe: probe.require(False, "three", ""))
-        result = check(lambda: 1, "answer")
-    assert result.steps == [("pass", "one"), ("fail", "two"), ("open", "three")]
+def softmax_over(axis):
+    return lambda scores, mask=None: scores.softmax(axis)
 
 
-def test_every_step_starts_from_its_own_seed():
+# --- What is looked at ------------------------------------------------------------
+
+
+def test_steps_stop_at_the_first_that_finds_something():
+    with exercise(lambda x: x) as task:
+        task.cases(lambda: [("one", 1), ("two", 2), ("two", 3), ("three", 4)])
+        card = check(lambda x: x if x < 3 else 0, "98.1")
+    assert card.rows == [("pass", "one"), ("fail", "two"), ("open", "three")]
+    assert card.message == "0 is not right: expected 3."
+
+
+def test_the_inputs_of_cases_are_the_same_each_time():
     drawn = []
-    for _ in range(2):
-        judge(lambda: 1, lambda probe: drawn.append(torch.rand(1)), oracle=lambda: 1)
-        torch.rand(5)
-    assert drawn[0] == drawn[1]
+    with exercise(lambda x: x) as task:
+        task.cases(lambda: [("drawn", torch.rand(1)), ("again", torch.rand(1))])
+        for _ in range(2):
+            check(lambda x: drawn.append(x.item()) or x, "98.1")
+            torch.rand(5)
+    assert drawn[:2] == drawn[2:] and drawn[0] != drawn[1]
 
 
-def test_earlier_exercises_are_replaced_while_checking_and_put_back():
-    source = "def double(x):\n    return 0\ndef answer(x):\n    return double(x)"
-    answer = define(source, "answer")
-    mine = answer.__globals__["double"]
-    options = {"oracle": lambda x: 2 * x, "needs": ["double"]}
-    with exercise(number="98.2", name="double", oracle=lambda x: 2 * x):
-        assert judge(answer, called_with(4), **options).passed
-        assert answer.__globals__["double"] is mine
-        assert judge(answer, called_with({}), **options).code == "error"
-        assert answer.__globals__["double"] is mine
-        del answer.__globals__["double"]
-        assert judge(answer, called_with(4), **options).passed
-    assert "double" not in answer.__globals__
+def test_a_demand_says_what_is_missing_and_nothing_if_it_is_met():
+    def demand(answer):
+        if answer(3) < 3:
+            return "It must grow."
+
+    assert judge(lambda x: x, demand=demand).passed
+    assert judge(lambda x: -x, demand=demand).message == "It must grow."
 
 
-def test_an_exercise_is_found_by_its_name_or_its_number():
-    with exercise(number="98.3", name="triple", oracle=lambda: 3) as made_up:
-        made_up.step("is right")(called_with())
-
-        def triple():
-            return 3
-
-        assert check(triple).passed
-        assert check(triple, "98.3").passed
-        assert check(lambda: 3, "triple").passed
+def test_a_mistake_with_the_same_output_or_error_is_named_first():
+    mistakes = [("You add.", lambda x: x + 1), ("You divide.", lambda x: 1 / (x - 2))]
+    options = {"right": lambda x: 2 * x, "mistakes": mistakes}
+    assert judge(lambda x: 1 + x, 2, **options).message == "You add."
+    assert judge(lambda x: 5 / (x - 2), 2, **options).message == "You divide."
+    assert "raised NameError" in judge(lambda x: y, 2, **options).message  # noqa: F821
+    assert judge(lambda x: 7, 2, **options).message == "7 is not right: expected 4."
 
 
-def test_the_example_for_authors_works():
-    lines = exercises.__doc__.splitlines()
-    example = "\n".join(line[4:] for line in lines if line.startswith("    "))
-    checks, _, edits = example.partition("# 1.2 share\n")
-    [(code, message, edit)] = read(f"# 1.2 share\n{edits}")["share"]
-    solution = "def share(amounts):\n    return amounts / amounts.sum()"
-    mistaken = define(edited(solution, edit), "share")
-    names = {"Exercise": Exercise, "torch": torch}
-    try:
-        made_up = define(checks.replace("1.2", "98.6"), "share", names)
-        made_up.mistakes = [Known(code, message, lambda: mistaken)]
-        assert check(lambda amounts: amounts / amounts.sum(), "share").passed
-        wrong = check(lambda amounts: amounts / amounts.max(), "share")
-        assert (wrong.code, wrong.message) == (code, message)
-        assert code == "by-largest"
-    finally:
-        del EXERCISES["share"]
+def test_a_right_output_is_no_known_mistake():
+    mistakes = [("You are right.", lambda x: x)]
+    card = judge(lambda x: x, demand=lambda _: _(1) and "No.", mistakes=mistakes)
+    assert card.message == "No."
 
 
-def test_two_exercises_cannot_share_a_name_or_a_number():
-    with exercise(number="98.4", name="shared"):
-        for number, name in [("98.4", "other"), ("98.5", "shared")]:
-            with pytest.raises(ValueError, match="share a number or a name"):
-                Exercise(number, "Again", name=name)
-    assert "other" not in EXERCISES
+def test_a_module_gets_the_oracle_s_weights_and_its_parameters_are_compared():
+    class Scale(nn.Module):
+        def __init__(self, size):
+            super().__init__()
+            self.scale = nn.Parameter(torch.randn(size))
+
+        def forward(self, x):
+            return self.scale * x
+
+    class Wide(Scale):
+        def __init__(self, size):
+            super().__init__(size + 1)
+            self.more = nn.Linear(1, 1)
+
+    inputs = (3,), torch.ones(3)
+    with exercise(Scale) as task:
+        task.cases(lambda: [("is right", *inputs)])
+        assert check(type("Mine", (Scale,), {}), "98.1").passed
+        said = check(Wide, "98.1").message
+        assert "`scale` is (4,), expected (3,); `more.weight` is (1, 1)" in said
+        said = check(type("Never", (), {"__init__": lambda self, n: None}), "98.1")
+        assert "Expected a subclass of nn.Module" in said.message
+        said = check(lambda size: Scale(size), "98.1").message
+        assert said == "This exercise asks for a class Scale."
 
 
-def test_an_exercise_number_must_name_its_chapter():
-    with pytest.raises(ValueError, match=r'looks like "3\.2", not \'three\''):
-        Exercise("three", "No number")
+def test_gradients_must_arrive_and_be_finite():
+    def demand(answer):
+        x = torch.zeros(2, requires_grad=True)
+        answer(x)
+        answer.gradients(x)
+
+    def overwritten(x):
+        y = x.exp()
+        y[0] = 1
+        return y
+
+    assert judge(lambda x: x.exp(), demand=demand).passed
+    for cut in (lambda x: x.detach(), lambda x: torch.tensor(x.tolist())):
+        assert "No gradient reaches" in judge(cut, demand=demand).message
+    assert "infinite or NaN" in judge(lambda x: x.sqrt(), demand=demand).message
+    assert "You overwrite numbers" in judge(overwritten, demand=demand).message
 
 
-def test_a_changed_signature_is_told_with_what_is_called():
-    result = judge(lambda scores: scores, called_with(torch.ones(2, 3), mask=None))
-    assert result.code == "signature"
-    assert "with a tensor of shape (2, 3), mask = None" in result.message
-    assert "takes (scores)" in result.message
+@pytest.mark.parametrize(
+    ("got", "said"),
+    [
+        (torch.zeros(2, 3), "Expected shape (query=3, key=2), got (2, 3). The sizes"),
+        (torch.zeros(3), "Expected shape (query=3, key=2), got (3,). One axis is miss"),
+        (torch.zeros(3, 2, 1), "got (3, 2, 1). There is one axis too many"),
+        (torch.zeros(3, 2).bool(), "Expected dtype torch.float32, got torch.bool."),
+        (torch.full((3, 2), torch.nan), "6 of 6 entries are NaN"),
+        (
+            torch.eye(3)[:, :2],
+            "2 of 6 values differ. The first is at query 0, key 0: y",
+        ),
+        ([[0, 0]] * 3, "Expected a torch.Tensor, got [[0, 0], [0, 0], [0, 0]]."),
+        (None, "Your code returned None."),
+    ],
+)
+def test_a_wrong_tensor_is_told_where_it_differs(got, said):
+    right = torch.zeros(3, 2)
+    card = judge(lambda x: got, 1, right=lambda x: right, axes="query key")
+    assert said in card.message
 
 
-def test_a_forgotten_return_is_named():
-    assert judge(lambda: None).code == "no-return"
+def test_parts_are_named():
+    axes = {"outputs": "token", "weights": "query key"}
+    right = torch.ones(2), torch.ones(2, 3)
+    options = {"right": lambda x: right, "axes": axes}
+    card = judge(lambda x: right[0], 1, **options)
+    assert "Expected `return outputs, weights`, got a tensor of sh" in card.message
+    card = judge(lambda x: (right[0], right[1].T), 1, **options)
+    assert card.message.startswith("weights: Expected shape (query=2, key=3)")
+
+
+@pytest.mark.parametrize(
+    ("got", "passes"),
+    [
+        *[(2, True), (2.0, True), (torch.tensor(2), True), (3, False), (True, False)],
+        *[("2", False), ((2, 1), False), (torch.ones(2), False), (torch.nan, False)],
+    ],
+)
+def test_numbers_are_compared_whatever_their_type(got, passes):
+    with exercise(lambda: 2):
+        card = check(got, "98.1")
+    assert card.passed == passes
+    assert "expected 2" not in card.message  # it is asked for
+
+
+def test_each_wrong_entry_of_a_dictionary_is_told():
+    right = {"rank": 8, "count": 10, "name": "a"}
+    mistakes = [("The rank is less.", {**right, "rank": 64})]
+    mistakes += [("A head is missing.", {**right, "count": 9})]
+    with exercise(lambda: right, mistakes=mistakes):
+        said = check({"rank": 64, "count": 9, "name": "A"}, "98.1").message
+        assert said == "The rank is less.\nA head is missing."
+        said = check({"rank": 64, "count": 5, "name": "a"}, "98.1").message
+        assert said == "The rank is less.\nEntry 'count' is not right."
+        assert "'count' is not right" in check({"rank": 8}, "98.1").message
+
+
+# --- Whatever an answer does ------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        lambda scores, extras: scores.add_(1),
-        lambda scores, extras: extras[0].zero_(),
-        lambda scores, extras: extras.append(1),
-        lambda scores, extras: scores.unsqueeze_(0),
+        lambda scores, words: scores.add_(1),
+        lambda scores, words: scores.unsqueeze_(0),
+        lambda scores, words: words.append(1),
+        lambda scores, words: words[0].zero_(),
     ],
 )
 def test_an_input_changed_in_place_is_named(change):
-    def answer(scores, extras):
-        right = scores.exp()
-        change(scores, extras)
-        return right
-
-    step = called_with(torch.ones(2), [torch.ones(2)])
-    result = judge(answer, step, oracle=lambda scores, extras: scores.exp())
-    assert result.code == "in-place"
-
-
-@pytest.mark.parametrize(
-    "change",
-    [lambda words, known: words.sort(), lambda words, known: known.add("new")],
-)
-def test_a_list_of_words_or_a_set_changed_in_place_is_named(change):
-    def answer(words, known):
-        change(words, known)
+    def answer(scores, words):
+        change(scores, words)
         return 1
 
-    step = called_with(["two", "one"], {"one"})
-    assert judge(answer, step, oracle=lambda words, known: 1).code == "in-place"
-    same = judge(lambda words, known: 1, step, oracle=lambda words, known: 1)
-    assert same.passed
-
-
-def test_nan_in_an_input_is_not_taken_for_a_change():
-    holey = torch.tensor([1.0, torch.nan])
-    step = called_with(holey)
-    assert judge(lambda x: x + 1, step, oracle=lambda x: x + 1).passed
-
-
-def test_what_the_step_itself_cannot_work_with_is_shown():
-    def step(probe):
-        outputs, _ = probe()
-        probe.shape(outputs, key=1)
-
-    result = judge(lambda: torch.ones(3), step)
-    assert result.code == "unusable"
-    assert "returned a tensor of shape (3,)" in result.message
+    inputs = torch.tensor([1.0, torch.nan]), [torch.ones(2), "word", {"set"}]
+    right = {"right": lambda scores, words: 1}
+    assert "changed one of its inputs" in judge(answer, *inputs, **right).message
+    assert judge(lambda scores, words: 1, *inputs, **right).passed
 
 
 class Evil:
@@ -172,136 +214,223 @@ class Evil:
 
 
 class Unprintable(Exception):
-    """An error whose text fails too."""
+    """An error whose text fails, too."""
 
     def __str__(self):
         raise RuntimeError("no text for you")
 
 
+ODD = [None, 3, "text", {}, torch.ones(2), torch.softmax, functools.partial(max, 1)]
+ODD += [int, type, functools, Evil, Evil(), ..., [Evil()], lambda x: Evil()]
+
+
+@pytest.mark.parametrize("place", range(len(ODD)))
+@pytest.mark.parametrize("name", [None, "98.1", "98.2", "no such name", 3, 1.5])
+def test_nothing_at_all_makes_a_check_raise(place, name):
+    with exercise(lambda: torch.ones(2), number="98.2"), exercise(same, number="98.1"):
+        card = check(ODD[place], name)
+        assert repr(card)[0] in ("✅" if name == "98.2" else "") + "❌⬜❔"
+        assert card._repr_html_().endswith("</div>")
+
+
+def same(x):
+    return x
+
+
 def raising(error):
-    def answer():
+    def answer(x):
         raise error
 
     return answer
 
 
 @pytest.mark.parametrize(
-    "answer",
-    [
-        lambda: None,
-        lambda: 3,
-        lambda: "text",
-        lambda: {},
-        lambda: torch.ones(2),
-        lambda: lambda x: x,
-        lambda: torch.softmax,
-        lambda: functools.partial(max, 1),
-        lambda: int,
-        lambda: type,
-        lambda: functools,
-        lambda: Evil,
-        lambda: Evil(),
-        lambda: ...,
-    ],
-)
-@pytest.mark.parametrize("name", [None, "answer", "98.2", "no such name", 3, 1.5])
-def test_nothing_at_all_makes_a_check_raise(answer, name):
-    answer = answer()
-    value = exercise(number="98.2", name=None, oracle=lambda: torch.ones(2))
-    with value, exercise(oracle=lambda: 1) as made_up:
-        made_up.step("is right")(called_with())
-        result = check(answer, name)
-        assert repr(result)[0] in ("✅" if name == "98.2" else "") + "❌⬜❔"
-        assert result._repr_html_().endswith("</div>")
-
-
-@pytest.mark.parametrize(
     "error", [SystemExit(1), GeneratorExit(), MemoryError(), Unprintable(), OSError(2)]
 )
 def test_no_error_in_the_student_s_code_comes_out_of_a_check(error):
-    result = judge(raising(error), oracle=lambda: 1)
-    assert result.code == "error"
-    assert f"raised {type(error).__name__}" in result.message
+    assert f"raised {type(error).__name__}" in judge(raising(error), 1).message
 
 
-def test_a_recursion_without_end_is_an_error_like_any_other():
-    result = judge(define("def answer():\n    return answer()", "answer"))
-    assert "RecursionError" in result.message
-    assert "line 2 of the cell: `return answer()`" in result.message
-
-
-@pytest.mark.parametrize("wrap", [lambda x: x, lambda x: [x], lambda x: {"a": x}])
-def test_an_output_that_cannot_be_compared_is_no_reason_to_raise(wrap):
-    assert judge(lambda: wrap(Evil()), oracle=lambda: [1]).status == "fail"
+def test_the_student_s_own_line_and_the_inputs_are_shown():
+    answer = define("def answer(x):\n    return answer(x)", "answer")
+    said = judge(answer, torch.ones(2, 3)).message
+    assert "RecursionError" in said
+    assert "line 2 of the cell: `return answer(x)`" in said
+    assert "called with a tensor of shape (2, 3)" in said
 
 
 def test_an_interrupt_by_the_user_stays_an_interrupt():
     with pytest.raises(KeyboardInterrupt):
-        judge(raising(KeyboardInterrupt()), oracle=lambda: 1)
+        judge(raising(KeyboardInterrupt()), 1)
 
 
 def test_a_fault_in_the_check_itself_is_shown_and_not_raised():
-    with exercise(needs=["nowhere"]):
-        result = check(lambda: 1, "answer")
-    assert (result.status, result.code) == ("unknown", "kit")
+    with exercise(lambda x: x) as task:
+        task.cases(lambda: 1 / 0)
+        card = check(lambda x: x, "98.1")
+    assert card.status == "unknown" and "ZeroDivisionError" in card.message
 
 
-def meddling():
+def swallowing(x):
+    while True:
+        try:
+            time.sleep(0.01)
+        except:  # noqa: E722
+            pass
+
+
+@pytest.mark.parametrize("answer", [lambda x: time.sleep(60), swallowing])
+def test_what_never_ends_is_stopped(answer):
+    card = judge(answer, 1, seconds=0.3)
+    assert "was still running after 0.3 s" in card.message
+    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+
+
+def test_what_ends_in_time_is_not_stopped_and_an_import_does_not_count():
+    frozen = compile("import time\nwhile time.monotonic() < end: pass", *FROZEN)
+    end = time.monotonic() + 0.3
+    with time_limit(0.1):
+        exec(frozen, {"end": end})
+    with pytest.raises(TimeUp), time_limit(0.05):
+        time.sleep(5)
+    time.sleep(0.2)
+
+
+FROZEN = "<frozen importlib._bootstrap>", "exec"
+
+
+def meddling(x):
     torch.manual_seed(5), random.seed(5), numpy.random.seed(5)
     torch.rand(1), random.random(), numpy.random.rand()
     torch.set_grad_enabled(False)
-    torch.set_default_dtype(torch.float64)
-    return 1
+    return x
 
 
 @pytest.mark.parametrize("answer", [meddling, raising(KeyboardInterrupt())])
-def test_random_states_gradients_and_dtype_are_as_they_were(answer):
+def test_random_states_and_gradients_are_as_they_were(answer):
     torch.manual_seed(0), random.seed(0), numpy.random.seed(0)
     expected = torch.rand(1), random.random(), numpy.random.rand()
     torch.manual_seed(0), random.seed(0), numpy.random.seed(0)
     with contextlib.suppress(KeyboardInterrupt):
-        judge(answer, oracle=lambda: 1)
+        judge(answer, 1)
     assert (torch.rand(1), random.random(), numpy.random.rand()) == expected
     assert torch.is_grad_enabled()
-    assert torch.get_default_dtype() == torch.float32
 
 
-def test_an_answer_is_checked_alike_whatever_the_settings_around_it():
-    def step(probe):
-        inputs = torch.ones(2, requires_grad=True)
-        probe(inputs)
-        probe.gradients(inputs)
-        probe.require(inputs.dtype == torch.float32, "dtype", "")
-
-    torch.set_default_dtype(torch.float64)
-    try:
-        with torch.inference_mode():
-            assert judge(lambda x: x * 2, step).passed
-        with torch.no_grad():
-            assert judge(lambda x: x * 2, step).passed
-    finally:
-        torch.set_default_dtype(torch.float32)
-
-
-def test_a_check_prints_nothing_and_warns_of_nothing(capsys, recwarn):
-    def answer():
-        print("hello")
+def test_what_an_answer_prints_stands_in_the_card_alone_and_ends(capsys, recwarn):
+    def answer(x):
+        for number in range(10_000):
+            print("line", number)
         print("trouble", file=sys.stderr)
         warnings.warn("careful", stacklevel=1)
-        return 1
-
-    result = judge(answer, oracle=lambda: 1)
-    assert result.passed and "hello" not in repr(result)
-    assert capsys.readouterr() == ("", "")
-    assert not recwarn.list
-
-
-def test_the_first_lines_printed_are_shown_when_a_check_fails():
-    def answer():
-        for number in range(100):
-            print("line", number)
         return 2
 
-    result = judge(answer, oracle=lambda: 1)
-    assert result.printed == [f"line {n}" for n in range(5)] + ["…"]
-    assert "Your code printed:\n       line 0\n" in repr(result)
+    card = judge(answer, 1)
+    assert card.printed == [f"line {number}" for number in range(5)]
+    assert "Your code printed:\n" in repr(card)
+    assert capsys.readouterr() == ("", "") and not recwarn.list
+    assert "line" not in repr(judge(answer, 2))
+
+
+# --- Cards ------------------------------------------------------------------------
+
+
+def test_an_open_stub_is_told_its_lines():
+    source = "def answer(x, y=...):\n    z = x[..., 0]\n    w = ...\n    return ..."
+    assert judge(define(source, "answer"), 1).message == (
+        "Still to write: lines 3, 4 of the cell."
+    )
+    with exercise(lambda: 1):
+        for blank in (..., {"a": 1, "b": ...}, [...]):
+            assert check(blank, "98.1").message == "Replace the `...` by your answer."
+
+
+def test_the_html_says_everything_the_text_does_and_nothing_becomes_html():
+    card = judge(raising(ValueError("<b>`x`</b>")), 1, hints=["Use `y`."])
+    text = re.sub(r"<style>.*?</style>|<[^>]*>", " ", card._repr_html_(), flags=re.S)
+    for words in ("Not right yet", "is right", "ValueError: &lt;b&gt;", "Hint 1"):
+        assert words in text
+    assert "<code>x</code>" in card._repr_html_() and "<b>" not in card._repr_html_()
+    assert 'aria-label="Not right yet"' in card._repr_html_()
+    assert "Stuck? hint(" in repr(card)
+
+
+def test_hints_come_one_by_one():
+    with exercise(lambda x: x, hints=["One.", "Two."]):
+        shown = [hint("98.1").message for _ in range(3)]
+    assert shown == ["1. One.", "1. One.\n2. Two.", "1. One.\n2. Two."]
+
+
+def test_solutions_are_printed_when_asked_and_values_come_with_their_reason():
+    assert str(solution("99.1")) == (
+        "# The variances of 64 independent products add up to 64, whose root is 8.\n8.0"
+    )
+    assert str(solution("example_softmax")).startswith("def example_softmax(scores, m")
+    assert "torch.softmax" not in repr(solution("99.2"))
+    assert "<details>" in solution("ExampleScores")._repr_html_()
+
+
+def test_progress_counts_what_passes():
+    assert "0 of 4 exercises passed" in repr(progress(99))
+    check(8.0, "99.1"), check(softmax_over(0), "99.2")
+    shown = repr(progress(99))
+    assert "✓ Exercise 99.1" in shown and "✗ Exercise 99.2" in shown
+    assert "1 of 4 exercises passed" in shown
+    assert "1 of 2 exercises passed" in repr(progress())
+
+
+def test_the_book_s_answer_is_used_until_one_s_own_passes(capsys):
+    right, wrong = softmax_over(-1), softmax_over(0)
+    assert use(wrong, "example_softmax") is EXERCISES["99.2"].solution
+    said = "Using the library's example_softmax until yours passes its check.\n"
+    assert capsys.readouterr().out == said
+    with exercise(lambda x: x) as task:
+        task.cases(lambda: [("is right", 1)])
+        assert use(answer := lambda x: x, "98.1") is answer
+    assert right(torch.ones(2)).sum() == 1 and capsys.readouterr().out == ""
+    assert use(3, "no such") == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((nn.Linear(1, 1),), "Say which exercise it answers"),
+        ((3,), "Say which exercise it answers"),
+        ((lambda x: x,), "Say which exercise it answers"),
+        (("example_softmax",), "Check the answer itself: `check(example_softmax)`"),
+        ((3, "exmaple_softmax"), "Did you mean `example_softmax`?"),
+        ((EXERCISES["99.4"](1, 1, 1),), "`check(ExampleScores)`"),
+    ],
+)
+def test_what_is_no_exercise_is_met_with_advice(arguments, words):
+    assert words in check(*arguments).message
+    assert check(*arguments).status == "unknown"
+
+
+# --- For authors ------------------------------------------------------------------
+
+
+def test_the_example_for_authors_works():
+    lines = tutorial_exercises.__doc__.split("::\n")[1].split("\nA mistake is")[0]
+    source = "\n".join(line[4:] for line in lines.split("\n")).replace("1.2", "98.6")
+    try:
+        task = define(source, "normalized", {"Exercise": Exercise, "torch": torch})
+        assert len(task.known) == 2 and len(task.hint_list) == 2
+        assert check(lambda amounts: amounts / amounts.sum(), "98.6").passed
+        said = check(lambda amounts: amounts / amounts.max(), "98.6").message
+        assert said == "You divide by the largest, not by the sum."
+    finally:
+        del EXERCISES["normalized"], EXERCISES["98.6"]
+
+
+def test_two_exercises_cannot_share_a_name_or_a_number():
+    for number, name in [("99.1", "other"), ("98.5", "example_softmax")]:
+        with pytest.raises(ValueError, match="there is another"):
+            Exercise(number, "Again")(type(name, (), {}))
+
+
+def test_an_edit_must_fit_the_solution():
+    task = EXERCISES["example_softmax"]
+    for old in ("nowhere", "scores"):
+        with pytest.raises(ValueError, match="must stand once in the answer"):
+            task._edited(f"{old} → new")

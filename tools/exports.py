@@ -189,7 +189,9 @@ FILES = {"student": _student, "otter": _otter, "nbgrader": _nbgrader}
 def _library():
     """Return what Otter packs: the packages without answers, and what they need."""
     files = {}
-    for path in sorted(path for name in PACKAGES for path in (ROOT / name).rglob("*.*")):
+    for path in sorted(
+        path for name in PACKAGES for path in (ROOT / name).rglob("*.*")
+    ):
         name = path.relative_to(ROOT).as_posix()
         if path.suffix in {".css", ".js", ".json", ".py"}:
             files[name] = read_text(path)

@@ -5,6 +5,7 @@ It cannot run for ever, flood the page, or change its inputs unseen.
 
 import contextlib
 import io
+import itertools
 import signal
 import threading
 import traceback
@@ -116,7 +117,7 @@ class Answer:
         if self.inputs is None or self._does(self.task.definition):
             return ""
         mistakes = [known for known in self.task.known if known.sentence]
-        if isinstance(self.given, dict):
+        if isinstance(self.given, dict) and isinstance(self.expected(), dict):
             return self._known_entries(mistakes)
         return next((one.sentence for one in mistakes if self._does(one.answer)), "")
 
@@ -235,6 +236,9 @@ def time_limit(seconds):
         yield
         return
 
+    # A bare `except:` swallows the first, and then one of very many.
+    pauses = itertools.chain([0.2], itertools.repeat(5e-5))
+
     def ring(_signal, frame):
         if frame.f_code.co_filename in (__file__, contextlib.__file__):
             return  # the call has not begun, or has just ended
@@ -244,12 +248,12 @@ def time_limit(seconds):
                 signal.setitimer(signal.ITIMER_REAL, seconds)
                 return
             importing = importing.f_back
-        # A bare `except:` swallows this, and then one of very many.
-        signal.setitimer(signal.ITIMER_REAL, 0.2, 5e-5)
+        pause = next(pauses)
+        signal.setitimer(signal.ITIMER_REAL, pause, pause)
         raise TimeUp
 
     handler = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds, 0.2)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
     finally:

@@ -124,7 +124,8 @@ class Exercise:
             depth = line[: len(line) - len(line.lstrip())]
             lines = [new, *(depth + one.removeprefix(" " * 8) for one in more)]
             source = before + "\n".join(lines).replace("…", old) + after[0]
-        names = dict(vars(sys.modules[self.solution.__module__]))
+        whole = vars(sys.modules[self.solution.__module__]) if self.is_class else None
+        names = dict(whole or self.solution.__globals__)
         exec(source, names)
         return names[self.name]() if self.is_value else names[self.name]
 
