@@ -15,13 +15,13 @@ from tutorial_lib.transformer import Decoder, Encoder, Transformer
 def word_mask(words, padding):
     """Hide the future and the padding: a mask (batch, query, key)."""
     causal = causal_mask(words.shape[1])  # (query, key)
-    spoken = words != padding  # (batch, key)
-    return causal & spoken[:, None, :]
+    not_padding = words != padding  # (batch, key)
+    return causal & not_padding[:, None, :]
 
 
 @word_mask.oracle
 def _(words, padding):
-    """Ask for each pair of places whether the one may look at the other."""
+    """Ask for each pair of positions whether the one may attend to the other."""
     batch, tokens = words.shape
     mask = torch.zeros(batch, tokens, tokens, dtype=torch.bool)
     for b in range(batch):
@@ -35,66 +35,66 @@ def _(words, padding):
 def _():
     words = torch.tensor([[2, 5, 6, 7], [2, 5, 0, 0], [0, 0, 2, 5]])
     yield "three sentences of different lengths", words, 0
-    yield "another number for the padding", torch.tensor([[0, 4, 3], [0, 9, 9]]), 9
+    yield "another number for padding", torch.tensor([[0, 4, 3], [0, 9, 9]]), 9
 
 
 word_mask.hints = """
-- Two conditions, one for each pair of places and one for each key of each sentence:
-  both must hold.
+- There are two conditions, one for each pair of positions and one for each key of each
+  sentence. Both must hold.
 - `causal_mask(tokens)` is (query, key); `words != padding` is (batch, key). Which axis
   does the second one lack?
-- `[:, None, :]` makes it (batch, 1, key), which every query shares. Then join the two:
-  does `&` or `|` ask for both?
+- `[:, None, :]` makes it (batch, 1, key), which is the same for every query. Then
+  combine the two: does `&` or `|` ask for both?
 """
 
 word_mask.mistakes = """
-Your mask supposes that padding stands at the end of a sentence. In one of these it
-stands in front: do not count words, compare each with `padding`.
+Your mask assumes that padding stands at the end of a sentence. In one of these it
+stands at the beginning: compare each word with `padding`.
     words != padding → torch.arange(words.shape[1]) < (…).sum(dim=1)[:, None]
-You compare the words with 0. The number that stands for no word is the argument
-`padding`, and here it is another.
+You compare the words with 0. The number of the padding token is the argument `padding`,
+and here it is another.
     words != padding → words != 0
-Your mask is inverted: True means that a query may look.
-    causal & spoken[:, None, :] → ~(…)
-The future is hidden, but the padding is not: look at `padding`.
-    causal & spoken[:, None, :] → causal.expand(len(words), -1, -1)
-The future is hidden, but the padding is not: look at `padding`. It differs from
-sentence to sentence, so that each needs a mask: (batch, query, key).
-    causal & spoken[:, None, :] → causal
-The padding is hidden, but the future is not: a word may look at itself and at those
-before it.
-    causal & spoken[:, None, :] → spoken[:, None, :].expand(-1, words.shape[1], -1)
-The padding is hidden, but the future is not. It differs from query to query, so that
-each needs a row: (batch, query, key).
-    causal & spoken[:, None, :] → spoken[:, None, :]
-A key may be looked at only if it is not in the future AND no padding: you combine the
-two with or.
-    causal & spoken → causal | spoken
-A word cannot look at itself in your mask, so the first one sees nothing: keep the
+Your mask is inverted: True means that a query may attend to the key.
+    causal & not_padding[:, None, :] → ~(…)
+The future is hidden, but the padding is not: use `padding`.
+    causal & not_padding[:, None, :] → causal.expand(len(words), -1, -1)
+The future is hidden, but the padding is not: use `padding`. It differs from sentence to
+sentence, so each of them needs its own mask: (batch, query, key).
+    causal & not_padding[:, None, :] → causal
+The padding is hidden, but the future is not: a word may attend only to itself and to
+the words before it.
+    causal_mask(words.shape[1]) → torch.ones_like(…)
+The padding is hidden, but the future is not. The future differs from query to query, so
+each of them needs its own row: (batch, query, key).
+    causal & not_padding[:, None, :] → not_padding[:, None, :]
+A key may be attended to only if it is not in the future AND not padding: you combine
+the two conditions with or.
+    causal & not_padding → causal | not_padding
+In your mask a word cannot attend to itself, so the first one sees nothing: keep the
 diagonal.
     causal_mask(words.shape[1]) → ….tril(-1)
-A word of padding may look at itself in your mask. It is a key like others: nobody may
-look at it. Rows that see nothing do no harm here.
-    spoken[:, None, :] → (… | torch.eye(words.shape[1]).bool())
-Your mask shows the future and hides the past: rows are queries, columns are keys, so
-what may be seen lies on and below the diagonal.
+In your mask a padding token may attend to itself. As a key it has to be hidden from
+every query. A row in which all keys are hidden does no harm here.
+    not_padding[:, None, :] → (… | torch.eye(words.shape[1]).bool())
+Your mask shows the future and hides the past: rows are queries and columns are keys, so
+what may be attended to lies on and below the diagonal.
     causal_mask(words.shape[1]) → ….mT
-You hide padding from the axis of the queries. It is the KEYS that nobody may look at:
-`(words != padding)[:, None, :]`.
-    spoken[:, None, :] → spoken[:, :, None]
-You hide the rows of the padding as well. Hide keys alone: nobody reads what these rows
-find.
-    spoken[:, None, :] → … & spoken[:, :, None]
-`words != padding` is (batch, key) and the causal mask (query, key): without an axis for
-the queries the first meets them with its sentences.
-    spoken[:, None, :] → spoken
-    causal & spoken[:, None, :] → spoken & causal
-    causal & spoken[:, None, :] → causal * spoken
-A mask is boolean, True = may look; yours holds numbers.
-    causal & spoken[:, None, :] → (…).float()
+You hide the padding along the axis of the queries. It is the KEYS that nothing may
+attend to: `(words != padding)[:, None, :]`.
+    not_padding[:, None, :] → not_padding[:, :, None]
+You hide the rows of the padding as well. Hide keys alone: nobody reads the outputs of
+these rows.
+    not_padding[:, None, :] → … & not_padding[:, :, None]
+`words != padding` is (batch, key) and the causal mask is (query, key). Without an axis
+for the queries, the sentences are aligned with the queries.
+    not_padding[:, None, :] → not_padding
+    causal & not_padding[:, None, :] → not_padding & causal
+    causal & not_padding[:, None, :] → causal * not_padding
+A mask is boolean, True = may attend; yours holds numbers.
+    causal & not_padding[:, None, :] → (…).float()
 right:
     causal_mask(words.shape[1]) → torch.ones(words.shape[1], words.shape[1]).tril().bool()
-    spoken[:, None, :] → spoken.unsqueeze(1)
+    not_padding[:, None, :] → not_padding.unsqueeze(1)
 """
 
 
@@ -116,10 +116,11 @@ class MendedDecoder(nn.Module):
     def forward(self, words, before=None):
         """Return the logits after each word, and all tokens so far."""
         start = 0 if before is None else before.shape[1]
-        # First bug: the new words stand behind those that are there.
-        x = self.position_encoding(self.token_embedding(words), start=start)
+        # First bug: the new words come after those in `before`.
+        x = self.token_embedding(words)
+        x = self.position_encoding(x, start=start)
         tokens = x if before is None else torch.cat((before, x), dim=1)
-        # Second bug: the mask belongs to every mode, and has a column for every key.
+        # Second bug: every mode needs the mask, with a column for every key.
         mask = causal_mask(tokens.shape[1])[start:]  # (query, key)
         logits = self.lm_head(x + self.attention(x, tokens, tokens, mask))
         return logits, tokens
@@ -127,7 +128,7 @@ class MendedDecoder(nn.Module):
 
 @MendedDecoder.oracle
 class _(nn.Module):
-    """Go through the new words one by one; each sees what stands up to it."""
+    """Go through the new words one by one; each sees what is there so far."""
 
     def __init__(self, vocab_size, d_model, max_tokens):
         super().__init__()
@@ -195,64 +196,71 @@ def _(answer):
         is_same = False
     if not is_same:
         return (
-            "After another sentence something else comes out for this one: your module "
-            "remembers what it was given. What stands in front of the new words, "
-            "`before` alone says."
+            "After another sentence, this one no longer gets the same results: your "
+            "module remembers earlier calls. Take what came before the new words from "
+            "`before` alone."
         )
 
 
 MendedDecoder.hints = """
 - Call the hurried decoder in evaluation mode with a whole sentence, and change its last
-  word. Which logits move?
-- Then feed it word by word. At which place does each word think it stands? `before`
-  tells how many words there were.
-- `self.position_encoding` takes the place of the first new word as `start=`: 0, or the
-  number of tokens in `before`.
+  word. Which logits change?
+- Then feed it word by word. Which position is each word given? `before` tells how many
+  words came earlier.
+- `self.position_encoding` takes the position of the first new word as `start=`: 0, or
+  the number of tokens in `before`.
 - Write down the causal mask of five tokens. If the last two are new, which of its rows
   are theirs?
 """
 
 MendedDecoder.mistakes = """
-Your logits are right, but the tokens that you return lack their positions. Return them
-as HurriedDecoder does, with the positions added, so that none is encoded twice.
-    return logits, tokens → return logits, tokens - self.position_encoding.table[: tokens.shape[1]]
-The tokens in `before` have their positions, and yours get them once more: encode the
-new words alone, and join them to `before` afterwards.
-    self.position_encoding(self.token_embedding(words), start=start) → self.token_embedding(words)
+This decoder returns two things, the logits and all tokens so far: `return logits,
+tokens`. The next call gets the tokens as its `before`.
+    return logits, tokens → return logits
+Your logits are right, but the tokens that you return lack their positional encodings.
+Return them with these added, as HurriedDecoder does, so that nothing is encoded twice.
+    return logits, tokens → table = self.position_encoding.table
+        return logits, tokens - table[: tokens.shape[1]]
+The tokens in `before` have their positional encodings, and you add them once more:
+encode the new words alone, and join them to `before` afterwards.
+    self.position_encoding(x, start=start) → x
     and tokens = x if before is None else torch.cat((before, x), dim=1) → …
         tokens = self.position_encoding(tokens)
         x = tokens[:, start:]
-Several new words came after those in `before`, and the first of them saw the next. A
-mask is needed there as well: the last rows of the causal mask of all tokens.
+Several new words came after those in `before`, and the first of them attended to the
+next. A mask is needed there as well: the last rows of the causal mask of all tokens.
     causal_mask(tokens.shape[1])[start:] → … if before is None else None
-Your decoder sees the words to come. A causal mask must hide them in every mode:
-`self.training` has no say in it.
+Your decoder attends to later words. A causal mask must hide them in every mode, in
+training and in evaluation.
     causal_mask(tokens.shape[1])[start:] → … if self.training else None
     causal_mask(tokens.shape[1])[start:] → None
-The new words are encoded as if they began at position 0. The first of them stands
-behind those in `before`: pass its place as `start=`.
-    (words), start=start) → (words))
-Your new words stand one place too early. Positions count from 0, so after three words
-the next one stands at 3, which is `before.shape[1]`.
+The new words are encoded as if they began at position 0. The first of them comes after
+those in `before`: pass its position as `start=`.
+    self.position_encoding(x, start=start) → self.position_encoding(x)
+Your new words are one position too early. Positions count from 0, so after three words
+the next one is at position 3, which is `before.shape[1]`.
     start=start → start=max(start - 1, 0)
-Your new words stand one place too late. Positions count from 0, so after three words
-the next one stands at 3, which is `before.shape[1]`.
+Your new words are one position too late. Positions count from 0, so after three words
+the next one is at position 3, which is `before.shape[1]`.
     start=start → start=start + 1 if start else 0
-The mask has the rows of the first words of the sentence; the new words stand at its
-end, and theirs are the last rows.
+Your mask has the rows of the first words of the sentence. The new words are at its end,
+and theirs are the last rows.
     [start:] → [: words.shape[1]]
-Your new words see only each other: their keys and values are those in `before` and
+Your new words attend only to each other: the keys and values are those in `before` and
 their own.
     self.attention(x, tokens, tokens, mask) → self.attention(x, x, x, mask[:, start:])
-You return the new tokens alone. Return those in `before` as well, in front: the next
-call gets what this one returns.
+You return the new tokens alone. Return those in `before` as well, in front of them: the
+next call gets what this one returns.
     return logits, tokens → return logits, x
-What the words themselves are is missing: the logits come from x plus what it read, as
-in HurriedDecoder.
+The residual connection is missing: the logits come from x plus the output of the
+attention, as in HurriedDecoder.
     x + self.attention → self.attention
 Two words came after three others, and your mask does not fit. It needs a row for each
-new word, and a column for each of all five: the last rows of causal_mask(5).
+new word and a column for each of all five: the last rows of `causal_mask(5)`.
     causal_mask(tokens.shape[1])[start:] → causal_mask(words.shape[1])
+Your mask has a row for every token, but only the new words are queries: theirs are the
+last rows.
+    causal_mask(tokens.shape[1])[start:] → causal_mask(tokens.shape[1])
 right:
     [start:] → [-words.shape[1] :]
     tokens, tokens, mask → tokens, tokens, mask.expand(len(x), -1, -1)
@@ -271,7 +279,7 @@ def with_row_of(model, source, other, row, target):
 
 @with_row_of.oracle
 def _(model, source, other, row, target):
-    """Put the memory together from its rows, and let the decoder read it."""
+    """Put the memory together from its rows, and give it to the decoder."""
     batch, words = source.shape
     lengths = torch.full((batch,), words)
     rows = model.encoder(source, lengths).unbind(dim=1)
@@ -298,44 +306,64 @@ def _():
 
 
 with_row_of.hints = """
-- `model.encoder(source, lengths)` is the memory (batch, token, d_model), and the
-  decoder reads nothing else of the source.
+- `model.encoder(source, lengths)` returns the memory (batch, token, d_model), which is
+  all that the decoder gets of the source.
 - Encode both sentences whole, copy the first memory with `clone`, and write the one row
   of the second into it.
-- `model.decoder(target, memory)` gives the logits: where nothing is padding, the source
-  needs no mask.
+- `model.decoder(target, memory)` returns the logits, and nothing else: without padding,
+  the source needs no mask.
 """
 
 with_row_of.mistakes = """
-You exchange the word and encode the sentence anew, so that all rows of the memory move.
-Exchange one row of the memory, and leave the sentence as it is.
+You exchange the token and encode the sentence anew, so that all rows of the memory
+change. Exchange one row of the memory, and leave the sentence as it is.
     memory[:, row] = theirs[:, row] → words = torch.arange(source.shape[1])
         memory = model.encoder(torch.where(words == row, other, source), lengths)
-The decoder reads the memory of the other sentence, all of it. One row shall come from
+The decoder gets the whole memory of the other sentence. Only one row should come from
 there.
     memory[:, row] = theirs[:, row] → memory = theirs
-The decoder reads the memory of the first sentence, and nothing in it is exchanged.
+The decoder gets the memory of the first sentence, in which nothing is exchanged.
     memory[:, row] = theirs[:, row] →
 The other sentence's memory got a row of the first. It is the other way round: one row
-of the other, all else of the first.
+from the other, and all others from the first.
     encoder(source, lengths) → encoder(other, lengths)
     and theirs = model.encoder(other, lengths) → theirs = model.encoder(source, lengths)
-All rows from this one on come from the other sentence. Only one shall.
+All rows from this one on come from the other sentence. Only this one should.
     memory[:, row] = theirs[:, row] → memory[:, row:] = theirs[:, row:]
-`memory[row]` is the memory of a whole sentence of the batch. The rows of its words lie
+`memory[row]` is the memory of a whole sentence of the batch. The rows of its tokens lie
 along the second axis: `memory[:, row]`.
     memory[:, row] = theirs[:, row] → memory[row] = theirs[row]
-The word of that row was encoded alone, at place 0 and without its neighbors. Encode the
-other sentence whole, and take its row.
+The token of that row was encoded alone, at position 0 and without its neighbors. Encode
+the other sentence whole, and take its row.
     memory[:, row] = theirs[:, row] → word = other[:, row : row + 1]
         memory[:, row] = model.encoder(word, torch.ones_like(lengths))[:, 0]
-The row that you put in is an embedding, which has not gone through the blocks. Take it
-from the encoder's memory of the other sentence.
+The row that you put in is an embedding, which has not gone through the encoder's
+layers. Take it from the encoder's memory of the other sentence.
     encoder(other, lengths) → encoder.embeddings(other)
+`model.decoder` returns the logits (batch, token, vocab), and no state with them: there
+is no pair to unpack.
+    return model.decoder(target, memory) → logits, state = model.decoder(target, memory)
+        return logits
+You return the logits of one sentence, without the axis of the batch. `model.decoder`
+returns the logits and not a pair: there is nothing to take out.
+    return model.decoder(target, memory) → return model.decoder(target, memory)[0]
+`model.decode_step` returns a pair, the logits at the last position and its state. The
+logits at all positions are what `model.decoder(target, memory)` returns.
+    return model.decoder(target, memory) → state = model.encode(source, lengths)
+        return model.decode_step(target, state._replace(memory=memory))
+You return the logits at the last position alone, as `model.decode_step` does. Return
+those at all positions: `model.decoder(target, memory)`.
+    return model.decoder(target, memory) → return model.decoder(target, memory)[:, -1]
+`model.encode` returns a state of three parts. The memory is one of them, and it is what
+`model.encoder` returns.
+    model.encoder(source, lengths) → model.encode(source, lengths)
+    model.encoder(other, lengths) → model.encode(other, lengths)
 right:
-    memory[:, row] = theirs[:, row] → chosen = torch.arange(source.shape[1])[:, None] == row
-        memory = theirs.where(chosen, memory)
-    return model.decoder(target, memory) → state, steps = model.encode(source, lengths)._replace(memory=memory), []
+    memory[:, row] = theirs[:, row] → rows = torch.arange(source.shape[1])[:, None]
+        memory = torch.where(rows == row, theirs, memory)
+    return model.decoder(target, memory) → state = model.encode(source, lengths)
+        state = state._replace(memory=memory)
+        steps = []
         for tokens in target.split(1, dim=1):
             logits, state = model.decode_step(tokens, state)
             steps.append(logits)

@@ -29,8 +29,8 @@ def _(tokens, colors):
     batch, patches, _ = tokens.shape
     read, weights = torch.zeros(batch, 10), torch.zeros(batch, patches)
     for b in range(batch):
-        place = 10 + int(colors[b])
-        powers = [math.exp(8 * float(patch[place])) for patch in tokens[b]]
+        color = 10 + int(colors[b])
+        powers = [math.exp(8 * float(patch[color])) for patch in tokens[b]]
         for i, power in enumerate(powers):
             weights[b, i] = power / sum(powers)
             read[b] += weights[b, i] * tokens[b, i, :10]
@@ -48,45 +48,47 @@ def painted_digits(*sheets, patches=5):
 
 @which_digit.cases
 def _():
-    label = "one sheet, in which a color is there twice"
-    sheet = painted_digits([(7, 2), (3, 2), (0, 0), (4, 3)])
-    yield label, sheet, torch.tensor([2])
-    yield label, sheet, torch.tensor([0])
+    sheets = [(7, 2), (3, 2), (0, 0), (4, 3)], [(2, 3), (4, 0), (9, 3)]
+    label = "a color that is there twice, and one that is not there"
+    yield label, painted_digits(*sheets), torch.tensor([2, 1])
     sheets = [(7, 1), (3, 2), (0, 0)], [(2, 3), (2, 0), (9, 1)], [(5, 0), (1, 1)]
     label = "each sheet has its own question"
-    yield label, painted_digits(*sheets), torch.tensor([2, 3, 1])
-    sheets = [(7, 1), (3, 1), (0, 0)], [(2, 3), (4, 0), (9, 3)]
-    label = "a color that is there twice, and one that is not there"
-    yield label, painted_digits(*sheets, patches=14), torch.tensor([1, 2])
+    yield label, painted_digits(*sheets, patches=14), torch.tensor([2, 3, 1])
+    sheet = painted_digits([(7, 2), (3, 2), (0, 0), (4, 3)])
+    yield "a single sheet", sheet, torch.tensor([0])
 
 
 which_digit.hints = """
-- What is compared are the keys: here the last four numbers of each token. What is read
-  are the values: the first ten.
-- The query has four numbers, 8 where the color is and 0 elsewhere. Its product with a
-  patch's key is the score: `8 * F.one_hot(colors, 4)`.
-- Then as always: softmax over the patches, and the sum of the values, each with its
-  weight.
+- What is compared are the keys: here the last four dimensions of each token. What is
+  read are the values: the first ten.
+- The query has four dimensions, with 8 at the color and 0 elsewhere. Its dot product
+  with a patch's key is the score: `8 * F.one_hot(colors, 4)`.
+- Then as always: softmax over the patches, and the weighted sum of the values.
 """
 
 which_digit.mistakes = """
-You compare digits and read colors, as in the chapter. Here the color is asked with: the
-keys are the last four numbers, the values the first ten.
+You compare digits and read colors, as in the chapter. Here the color is given: the keys
+are the last four dimensions, the values the first ten.
     F.one_hot(colors, 4) → F.one_hot(colors, 10)
     and painted @ queries → digits @ queries
 The scores are 0 and 1: the query's color needs an 8, so that the other patches get next
-to nothing.
+to no weight.
     8 * F.one_hot(colors, 4) → F.one_hot(colors, 4)
 You divide the scores by √d. The exercise gives the score: 8 where the color is.
     scores.softmax(dim=-1) → (scores / 2).softmax(dim=-1)
 You read with the scores. The weights are their softmax over the patches.
     scores.softmax(dim=-1) → scores
-You divide the scores by their sum. Shares are made with the exponential function:
-`softmax`.
+Where a patch has the color, the patches without it get weight 0. Their score is 0, not
+−∞, and the softmax over all patches gives them a little weight.
+    scores.softmax → scores.masked_fill(scores == 0, -1e9).softmax
     scores.softmax(dim=-1) → scores / scores.sum(dim=-1, keepdim=True).clamp(min=1e-9)
+Where no patch has the color, your weights are NaN, because 0 is divided by 0. A patch
+without the color has the score 0, not −∞, and the softmax gives it a little weight.
+    scores.softmax → scores.masked_fill(scores == 0, -torch.inf).softmax
 Your softmax runs over the sheets. It has to run over the patches: `dim=-1`.
     scores.softmax(dim=-1) → scores.softmax(dim=0)
-You read one patch alone. The map is a softmax: where the color is twice, both are read.
+You read one patch alone. The map is a softmax: where two patches have the color, both
+are read.
     scores.softmax(dim=-1) → F.one_hot(scores.argmax(dim=-1), tokens.shape[1]).float()
 You leave the empty patches out. They have the score 0, too, and with it a little
 weight.
@@ -95,7 +97,7 @@ You put the first question to all sheets.
     F.one_hot(colors, 4) → F.one_hot(colors[:1].expand_as(colors), 4)
 You return the mean over the patches. Return the sum: the weights add up to 1 already.
     (weights[:, None] @ digits)[:, 0] → (weights[..., None] * digits).mean(dim=1)
-You read all fourteen numbers of a token. Read the first ten, the digit.
+You read all fourteen dimensions of a token. Read the first ten, the digit.
     weights[:, None] @ digits → weights[:, None] @ tokens
 right:
     (weights[:, None] @ digits)[:, 0] → torch.einsum("bi,bid->bd", weights, digits)
@@ -104,13 +106,13 @@ right:
 
 @Exercise("15.2", "A rival of the map", axes="batch patch")
 def input_times_gradient(model, images, side):
-    """Return for each patch the size of its share in the largest logit."""
+    """Return for each patch the size of its contribution to the largest logit."""
     images = images.clone().requires_grad_()
     best = model(images).amax(dim=-1)  # (batch,)
     (gradient,) = torch.autograd.grad(best.sum(), images)
-    shares = gradient * images.detach()
-    shares = shares.sum(dim=1, keepdim=True)  # over channels
-    sums = F.avg_pool2d(shares, side) * side**2
+    products = gradient * images.detach()
+    products = products.sum(dim=1, keepdim=True)  # over channels
+    sums = F.avg_pool2d(products, side) * side**2
     return sums.flatten(1).abs()
 
 
@@ -118,7 +120,7 @@ def input_times_gradient(model, images, side):
 def _(model, images, side):
     """Take one image after the other, and add up pixel by pixel."""
     rows, columns = (length // side for length in images.shape[2:])
-    shares = torch.zeros(len(images), rows * columns)
+    sums = torch.zeros(len(images), rows * columns)
     for b, image in enumerate(images):
         image = image[None].clone().requires_grad_()
         gradient = torch.autograd.grad(model(image)[0].max(), image)[0][0]
@@ -126,8 +128,8 @@ def _(model, images, side):
         for i in range(rows * side):
             for j in range(columns * side):
                 patch = i // side * columns + j // side
-                shares[b, patch] += product[:, i, j].sum()
-    return shares.abs()
+                sums[b, patch] += product[:, i, j].sum()
+    return sums.abs()
 
 
 def small_model(pixels, classes=4):
@@ -144,33 +146,33 @@ def _():
 
 
 input_times_gradient.hints = """
-- Work on a copy that wants a gradient: `images.clone().requires_grad_()`.
-- `model(images).amax(dim=-1).sum()` is the sum of the largest logits; its gradient has
-  for each image the gradient of its own.
-- Add up over channels and pixels of a patch first, and take the size, `abs`, at the
-  end: what is added in one pixel may be taken away in the next.
+- Work on a copy that requires a gradient: `images.clone().requires_grad_()`.
+- `model(images).amax(dim=-1).sum()` is the sum of the largest logits; in its gradient
+  each image has the gradient of its own.
+- Sum over the channels and pixels of a patch first, and take the absolute value, `abs`,
+  at the end: what one pixel adds, the next may take away.
 """
 
 input_times_gradient.mistakes = """
-You return the gradient alone. Multiply it by the pixels before you add up.
+You return the gradient alone. Multiply it by the pixels before you sum.
     gradient * images.detach() → gradient
-You take the size of each pixel's share. Add up over the patch first: what one pixel
-gives another may take away.
+You take the absolute value at each pixel. Sum over the patch first: what one pixel
+adds, another may take away.
     gradient * images.detach() → (…).abs()
-Some of your shares are negative. Return their size: `abs` at the end.
+Some of your sums are negative. Return their absolute values: `abs` at the end.
     sums.flatten(1).abs() → sums.flatten(1)
-You average over the patch. Return the sum over its pixels.
-    F.avg_pool2d(shares, side) * side**2 → F.avg_pool2d(shares, side)
+You take the mean over the patch. Return the sum over its pixels.
+    F.avg_pool2d(products, side) * side**2 → F.avg_pool2d(products, side)
 You take the gradient of the sum of all logits. Take that of the largest alone.
     model(images).amax(dim=-1) → model(images).sum(dim=-1)
 You take the gradient of the probability. Take that of the logit, before the softmax.
     model(images).amax(dim=-1) → model(images).softmax(dim=-1).amax(dim=-1)
 You take the largest logit of the whole batch. Each image has its own.
     model(images).amax(dim=-1) → model(images).max()
-You take the mean over the images: every gradient is too small by their number. Take the
-sum.
+You take the mean over the images, which divides every gradient by their number. Take
+the sum.
     best.sum() → best.mean()
-Your patches go column by column. They go row by row.
+Your patches go column by column. They should go row by row.
     sums.flatten(1) → sums.mT.flatten(1)
 You always take the first class. Take the one with the largest logit.
     model(images).amax(dim=-1) → model(images)[:, 0]
@@ -179,9 +181,9 @@ right:
 """
 
 
-@Exercise("15.3", "Choose on one half", axes={"head": "", "share": ""})
+@Exercise("15.3", "Choose on one half", axes={"head": "", "hit_rate": ""})
 def honest_head(hits):
-    """Return the head that is best on the first half, and its share on the second."""
+    """Return the best head on the first half, and its hit rate on the second."""
     first, second = hits.double().chunk(2)
     best = first.mean(dim=0).argmax().item()
     return best, second[:, best].mean().item()
@@ -189,26 +191,26 @@ def honest_head(hits):
 
 @honest_head.oracle
 def _(hits):
-    """Count the hits of each head, picture by picture."""
+    """Count the hits of each head, image by image."""
     half = len(hits) // 2
     counts = [0] * hits.shape[1]
-    for picture in hits[:half]:
-        for head, hit in enumerate(picture):
+    for image in hits[:half]:
+        for head, hit in enumerate(image):
             counts[head] += int(hit)
     best = counts.index(max(counts))
     return best, sum(int(hit) for hit in hits[half:, best]) / half
 
 
-def half_of_hits(counts, pictures):
-    """Make hits (picture, head), so many for each head, in any order."""
-    hits = torch.arange(pictures)[:, None] < torch.tensor(counts)
+def half_of_hits(counts, images):
+    """Make hits (image, head), so many for each head, in any order."""
+    hits = torch.arange(images)[:, None] < torch.tensor(counts)
     order = torch.rand(hits.shape).argsort(dim=0)
     return hits.gather(0, order)
 
 
-def made_hits(first, second, pictures=10):
-    """Make hits (picture, head): so many for each head in either half."""
-    return torch.cat([half_of_hits(first, pictures), half_of_hits(second, pictures)])
+def made_hits(first, second, images=10):
+    """Make hits (image, head): so many for each head in either half."""
+    return torch.cat([half_of_hits(first, images), half_of_hits(second, images)])
 
 
 @honest_head.cases
@@ -217,36 +219,39 @@ def _():
     yield label, made_hits([3, 6, 7, 5], [8, 6, 4, 1])
     yield label, made_hits([9, 8, 1], [2, 8, 10])
     yield "the same head is best in both halves", made_hits([3, 8, 5], [2, 7, 4])
-    label = "no head is right in every picture"
-    yield label, made_hits([4, 1, 2], [3, 0, 7], pictures=6)
+    label = "no head is right in every image"
+    yield label, made_hits([4, 1, 2], [3, 0, 7], images=6)
 
 
 honest_head.hints = """
 - The first half are the first rows: `first, second = hits.double().chunk(2)`.
-- The mean over the pictures is a head's share: `first.mean(dim=0)`. Its largest entry
-  names the head.
-- Report what *that* head does on the second half, whether or not it is the best there.
+- The mean over the images is a head's hit rate: `first.mean(dim=0)`. The index of its
+  largest entry is the head.
+- Report the hit rate of *that* head on the second half, whether or not it is the best
+  there.
 """
 
 honest_head.mistakes = """
-You choose the head on all pictures: the second half has helped to choose.
+You choose the head on all images, those of the second half included. Choose on the
+first half alone.
     first.mean(dim=0) → hits.double().mean(dim=0)
-You report the share on the half on which the head was chosen.
+You report the hit rate on the half on which the head was chosen.
     second[:, best].mean() → first[:, best].mean()
-You report the share on all pictures: half of them chose the head.
+You report the hit rate on all images, and the head was chosen on half of them.
     second[:, best].mean() → hits[:, best].double().mean()
-You report the best head of the second half. It must be the head that was chosen on the
-first.
+You report the highest hit rate on the second half. It has to be that of the head that
+was chosen on the first.
     second[:, best].mean() → second.mean(dim=0).max()
-You choose on the second half and report the same half. Choose on the first.
+You choose on the second half and report on the same half. Choose on the first.
     first.mean(dim=0) → second.mean(dim=0)
-You let every picture choose a head for itself: no head is as good as that.
+You count an image as a hit if any head has one: that is a choice of head for each
+image, and a single head need not be as good.
     second[:, best].mean() → second.amax(dim=1).mean()
-You choose on the second half and report the first.
+You choose on the second half and report on the first.
     first, second → second, first
-You take every other picture. The first half are the first rows.
+You take every other image. The first half are the first rows.
     hits.double().chunk(2) → hits.double()[::2], hits.double()[1::2]
-You report a number of pictures. Report the share.
+You report a number of images. Report the fraction.
     second[:, best].mean() → second[:, best].sum()
 right:
     first, second = hits.double().chunk(2) → middle = len(hits) // 2
@@ -256,17 +261,18 @@ right:
 
 @Exercise("15.4", "Patch after patch", axes="painted")
 def painted_curve(model, images, labels, weights, count):
-    """Return the shares right after 0, 1, …, count painted patches: (1 + count,)."""
+    """Return the accuracies after 0, 1, …, count painted patches: (1 + count,)."""
     rows = round(weights.shape[-1] ** 0.5)
     order = weights.argsort(dim=-1, descending=True)
-    shares = []
+    accuracies = []
     for painted in range(count + 1):
-        kept = torch.ones_like(weights).scatter(-1, order[:, :painted], 0.0)
+        kept = torch.ones_like(weights)  # (batch, patch)
+        kept = kept.scatter(-1, order[:, :painted], 0.0)
         kept = kept.view(-1, 1, rows, rows)
         seen = images * F.interpolate(kept, size=images.shape[2:])
         right = model(seen).argmax(dim=-1) == labels
-        shares.append(right.double().mean())
-    return torch.stack(shares)
+        accuracies.append(right.double().mean())
+    return torch.stack(accuracies)
 
 
 @painted_curve.oracle
@@ -274,19 +280,19 @@ def _(model, images, labels, weights, count):
     """Paint a copy of each image, patch after patch."""
     rows = math.isqrt(weights.shape[1])
     side = images.shape[-1] // rows
-    shares = torch.zeros(count + 1, dtype=torch.float64)
+    accuracies = torch.zeros(count + 1, dtype=torch.float64)
     for image, label, row in zip(images, labels, weights, strict=True):
         seen = image[None].clone()
         patches = sorted(range(rows**2), key=lambda i: -float(row[i]))
         for painted in range(count + 1):
-            shares[painted] += int(model(seen).argmax() == label) / len(labels)
+            accuracies[painted] += int(model(seen).argmax() == label) / len(labels)
             i, j = divmod(patches[painted], rows)
             seen[..., i * side : (i + 1) * side, j * side : (j + 1) * side] = 0.0
-    return shares
+    return accuracies
 
 
 def ink(rows):
-    """Return a model that names the patch with most ink, of rows × rows patches."""
+    """Return a model that predicts which of rows × rows patches has most ink."""
     return lambda images: F.adaptive_avg_pool2d(images, rows).flatten(1)
 
 
@@ -316,7 +322,7 @@ def _():
 
 painted_curve.hints = """
 - `order = weights.argsort(dim=-1, descending=True)` lists for each image its patches,
-  the heaviest first; `order[:, :k]` are those painted after k steps.
+  the one with the largest weight first; `order[:, :k]` are those painted after k steps.
 - `torch.ones_like(weights).scatter(-1, order[:, :k], 0.0)` is 0 in the painted patches
   and 1 in the others.
 - As a grid, (batch, 1, rows, rows), `F.interpolate(kept, size=images.shape[2:])` makes
@@ -324,32 +330,34 @@ painted_curve.hints = """
 """
 
 painted_curve.mistakes = """
-You paint the patches with the smallest weights first. `argsort` goes upward:
-`descending=True`.
+You paint the patches with the smallest weights first. `argsort` sorts in ascending
+order: `descending=True`.
     argsort(dim=-1, descending=True) → argsort(dim=-1)
 Each time only one patch is painted. Painted patches stay painted: `order[:, :painted]`.
     order[:, :painted] → order[:, max(painted - 1, 0) : painted]
-You compare the order of the patches with the number painted. The order lists patches; a
-patch's rank is its place in that list: `order.argsort(dim=-1)`.
-    torch.ones_like(weights).scatter(-1, order[:, :painted], 0.0) → (order >= painted).to(weights)
+You compare the indices of patches with the number painted. `order` lists patches; a
+patch's rank is its position in that list: `order.argsort(dim=-1)`.
+    kept.scatter(-1, order[:, :painted], 0.0) → (order >= painted).to(weights)
 You paint patches with 1. That is ink: white is 0.
     images * F.interpolate(kept, size=images.shape[2:]) → torch.where(
             F.interpolate(kept, size=images.shape[2:]) > 0, images, 1.0)
 You paint the same patches in all images. Each image has its own weights.
-    weights.argsort(dim=-1, descending=True) → weights.mean(dim=0).argsort(descending=True).expand(len(weights), -1)
-    weights.argsort(dim=-1, descending=True) → weights[:1].argsort(dim=-1, descending=True).expand(len(weights), -1)
-You paint everything else: the mask is the wrong way round.
+    weights.argsort → weights.mean(dim=0).expand_as(weights).argsort
+    weights.argsort → weights[:1].expand_as(weights).argsort
+You paint all other patches: the mask is inverted.
     F.interpolate(kept, size → F.interpolate(1 - kept, size
-Your patches go column by column. They go row by row.
+Your patches go column by column. They should go row by row.
     kept.view(-1, 1, rows, rows) → ….mT
 The curve begins before anything is painted, with 0 patches.
     range(count + 1) → range(1, count + 1)
-The last number is missing: after count patches there is one more.
+The last accuracy is missing: after count painted patches there is one more.
     range(count + 1) → range(count)
-You compare with what the model said at first. Compare with the labels.
+You compare with what the model predicts for the unpainted images. Compare with the
+labels.
     argmax(dim=-1) == labels → argmax(dim=-1) == model(images).argmax(dim=-1)
-You return what is lost. Return the shares that are right.
-    torch.stack(shares) → shares[0] - torch.stack(shares)
+You return the drops in accuracy. Return the accuracies themselves.
+    torch.stack(accuracies) → accuracies[0] - torch.stack(accuracies)
 right:
-    torch.ones_like(weights).scatter(-1, order[:, :painted], 0.0) → (order.argsort(dim=-1) >= painted).to(weights)
+    kept.scatter(-1, order[:, :painted], 0.0) → order.argsort(dim=-1) >= painted
+    and kept.view → kept.float().view
 """
