@@ -1,0 +1,371 @@
+"""Exercises of chapter 11: the Transformer."""
+
+import torch
+from torch import nn
+
+from tutorial_exercises import Exercise
+from tutorial_exercises.exercise import Wrong
+from tutorial_lib.attention import MultiHeadAttention
+from tutorial_lib.masks import causal_mask
+from tutorial_lib.position import SinusoidalEncoding
+from tutorial_lib.transformer import Decoder, Encoder, Transformer
+
+
+@Exercise("11.1", "What a target word may look at", axes="batch query key")
+def word_mask(words, padding):
+    """Hide the future and the padding: a mask (batch, query, key)."""
+    causal = causal_mask(words.shape[1])  # (query, key)
+    not_padding = words != padding  # (batch, key)
+    return causal & not_padding[:, None, :]
+
+
+@word_mask.oracle
+def _(words, padding):
+    """Ask for each pair of positions whether the one may attend to the other."""
+    batch, tokens = words.shape
+    mask = torch.zeros(batch, tokens, tokens, dtype=torch.bool)
+    for b in range(batch):
+        for i in range(tokens):
+            for j in range(i + 1):
+                mask[b, i, j] = words[b, j].item() != padding
+    return mask
+
+
+@word_mask.cases
+def _():
+    words = torch.tensor([[2, 5, 6, 7], [2, 5, 0, 0], [0, 0, 2, 5]])
+    yield "three sentences of different lengths", words, 0
+    yield "another number for padding", torch.tensor([[0, 4, 3], [0, 9, 9]]), 9
+
+
+word_mask.hints = """
+- There are two conditions, one for each pair of positions and one for each key of each
+  sentence. Both must hold.
+- `causal_mask(tokens)` is (query, key); `words != padding` is (batch, key). Which axis
+  does the second one lack?
+- `[:, None, :]` makes it (batch, 1, key), which is the same for every query. Then
+  combine the two: does `&` or `|` ask for both?
+"""
+
+word_mask.mistakes = """
+Your mask assumes that padding stands at the end of a sentence. In one of these it
+stands at the beginning: compare each word with `padding`.
+    words != padding → torch.arange(words.shape[1]) < (…).sum(dim=1)[:, None]
+You compare the words with 0. The number of the padding token is the argument `padding`,
+and here it is another.
+    words != padding → words != 0
+Your mask is inverted: True means that a query may attend to the key.
+    causal & not_padding[:, None, :] → ~(…)
+The future is hidden, but the padding is not: use `padding`.
+    causal & not_padding[:, None, :] → causal.expand(len(words), -1, -1)
+The future is hidden, but the padding is not: use `padding`. It differs from sentence to
+sentence, so each of them needs its own mask: (batch, query, key).
+    causal & not_padding[:, None, :] → causal
+The padding is hidden, but the future is not: a word may attend only to itself and to
+the words before it.
+    causal_mask(words.shape[1]) → torch.ones_like(…)
+The padding is hidden, but the future is not. The future differs from query to query, so
+each of them needs its own row: (batch, query, key).
+    causal & not_padding[:, None, :] → not_padding[:, None, :]
+A key may be attended to only if it is not in the future AND not padding: you combine
+the two conditions with or.
+    causal & not_padding → causal | not_padding
+In your mask a word cannot attend to itself, so the first one sees nothing: keep the
+diagonal.
+    causal_mask(words.shape[1]) → ….tril(-1)
+In your mask a padding token may attend to itself. As a key it has to be hidden from
+every query. A row in which all keys are hidden does no harm here.
+    not_padding[:, None, :] → (… | torch.eye(words.shape[1]).bool())
+Your mask shows the future and hides the past: rows are queries and columns are keys, so
+what may be attended to lies on and below the diagonal.
+    causal_mask(words.shape[1]) → ….mT
+You hide the padding along the axis of the queries. It is the KEYS that nothing may
+attend to: `(words != padding)[:, None, :]`.
+    not_padding[:, None, :] → not_padding[:, :, None]
+You hide the rows of the padding as well. Hide keys alone: nobody reads the outputs of
+these rows.
+    not_padding[:, None, :] → … & not_padding[:, :, None]
+`words != padding` is (batch, key) and the causal mask is (query, key). Without an axis
+for the queries, the sentences are aligned with the queries.
+    not_padding[:, None, :] → not_padding
+    causal & not_padding[:, None, :] → not_padding & causal
+    causal & not_padding[:, None, :] → causal * not_padding
+A mask is boolean, True = may attend; yours holds numbers.
+    causal & not_padding[:, None, :] → (…).float()
+right:
+    causal_mask(words.shape[1]) → torch.ones(words.shape[1], words.shape[1]).tril().bool()
+    not_padding[:, None, :] → not_padding.unsqueeze(1)
+"""
+
+
+@Exercise(
+    "11.2",
+    "Two bugs that training does not see",
+    axes={"logits": "batch token vocab", "tokens": "batch token d_model"},
+)
+class MendedDecoder(nn.Module):
+    """A decoder that is the same in training, in evaluation and word by word."""
+
+    def __init__(self, vocab_size, d_model, max_tokens):
+        super().__init__()
+        self.token_embedding = nn.Embedding(vocab_size, d_model)
+        self.position_encoding = SinusoidalEncoding(d_model, max_tokens)
+        self.attention = MultiHeadAttention(d_model, 2)
+        self.lm_head = nn.Linear(d_model, vocab_size)
+
+    def forward(self, words, before=None):
+        """Return the logits after each word, and all tokens so far."""
+        start = 0 if before is None else before.shape[1]
+        # First bug: the new words come after those in `before`.
+        x = self.token_embedding(words)
+        x = self.position_encoding(x, start=start)
+        tokens = x if before is None else torch.cat((before, x), dim=1)
+        # Second bug: every mode needs the mask, with a column for every key.
+        mask = causal_mask(tokens.shape[1])[start:]  # (query, key)
+        logits = self.lm_head(x + self.attention(x, tokens, tokens, mask))
+        return logits, tokens
+
+
+@MendedDecoder.oracle
+class _(nn.Module):
+    """Go through the new words one by one; each sees what is there so far."""
+
+    def __init__(self, vocab_size, d_model, max_tokens):
+        super().__init__()
+        self.token_embedding = nn.Embedding(vocab_size, d_model)
+        self.position_encoding = SinusoidalEncoding(d_model, max_tokens)
+        self.attention = MultiHeadAttention(d_model, 2)
+        self.lm_head = nn.Linear(d_model, vocab_size)
+
+    def forward(self, words, before=None):
+        seen = [] if before is None else list(before.split(1, dim=1))
+        logits = []
+        for word in words.split(1, dim=1):
+            x = self.token_embedding(word) + self.position_encoding.table[len(seen)]
+            seen.append(x)
+            keys = torch.cat(seen, dim=1)
+            logits.append(self.lm_head(x + self.attention(x, keys, keys)))
+        return torch.cat(logits, dim=1), torch.cat(seen, dim=1)
+
+
+def sentence(tokens):
+    """Make two sentences of so many words."""
+    return torch.randint(0, 9, (2, tokens))
+
+
+@MendedDecoder.cases
+def _():
+    yield "in evaluation, a whole sentence at once", (9, 8, 16), sentence(6)
+
+
+@MendedDecoder.demand("in training as well")
+def _(answer):
+    answer.build(9, 8, 16).train()
+    answer(sentence(6))
+    return answer.same()
+
+
+@MendedDecoder.demand("word by word")
+def _(answer):
+    answer.build(9, 8, 16)
+    seen = None
+    for words in sentence(5).split([2, 1, 1, 1], dim=1):  # 2: to tell 0 from one less
+        _, seen = answer(words, seen)
+        if answer.same():
+            return answer.same()
+
+
+@MendedDecoder.demand("two words after three")
+def _(answer):
+    answer.build(9, 8, 16)
+    _, seen = answer(sentence(3))
+    answer(sentence(2), seen)
+    return answer.same()
+
+
+@MendedDecoder.demand("another sentence in between")
+def _(answer):
+    answer.build(9, 8, 16)
+    _, seen = answer(sentence(3))
+    try:
+        _, theirs = answer(sentence(1))
+        answer(sentence(6), theirs)
+        answer(sentence(2), seen)
+        is_same = not answer.same()
+    except Wrong:
+        is_same = False
+    if not is_same:
+        return (
+            "After another sentence, this one no longer gets the same results: your "
+            "module remembers earlier calls. Take what came before the new words from "
+            "`before` alone."
+        )
+
+
+MendedDecoder.hints = """
+- Call the hurried decoder in evaluation mode with a whole sentence, and change its last
+  word. Which logits change?
+- Then feed it word by word. Which position is each word given? `before` tells how many
+  words came earlier.
+- `self.position_encoding` takes the position of the first new word as `start=`: 0, or
+  the number of tokens in `before`.
+- Write down the causal mask of five tokens. If the last two are new, which of its rows
+  are theirs?
+"""
+
+MendedDecoder.mistakes = """
+This decoder returns two things, the logits and all tokens so far: `return logits,
+tokens`. The next call gets the tokens as its `before`.
+    return logits, tokens → return logits
+Your logits are right, but the tokens that you return lack their positional encodings.
+Return them with these added, as HurriedDecoder does, so that nothing is encoded twice.
+    return logits, tokens → table = self.position_encoding.table
+        return logits, tokens - table[: tokens.shape[1]]
+The tokens in `before` have their positional encodings, and you add them once more:
+encode the new words alone, and join them to `before` afterwards.
+    self.position_encoding(x, start=start) → x
+    and tokens = x if before is None else torch.cat((before, x), dim=1) → …
+        tokens = self.position_encoding(tokens)
+        x = tokens[:, start:]
+Several new words came after those in `before`, and the first of them attended to the
+next. A mask is needed there as well: the last rows of the causal mask of all tokens.
+    causal_mask(tokens.shape[1])[start:] → … if before is None else None
+Your decoder attends to later words. A causal mask must hide them in every mode, in
+training and in evaluation.
+    causal_mask(tokens.shape[1])[start:] → … if self.training else None
+    causal_mask(tokens.shape[1])[start:] → None
+The new words are encoded as if they began at position 0. The first of them comes after
+those in `before`: pass its position as `start=`.
+    self.position_encoding(x, start=start) → self.position_encoding(x)
+Your new words are one position too early. Positions count from 0, so after three words
+the next one is at position 3, which is `before.shape[1]`.
+    start=start → start=max(start - 1, 0)
+Your new words are one position too late. Positions count from 0, so after three words
+the next one is at position 3, which is `before.shape[1]`.
+    start=start → start=start + 1 if start else 0
+Your mask has the rows of the first words of the sentence. The new words are at its end,
+and theirs are the last rows.
+    [start:] → [: words.shape[1]]
+Your new words attend only to each other: the keys and values are those in `before` and
+their own.
+    self.attention(x, tokens, tokens, mask) → self.attention(x, x, x, mask[:, start:])
+You return the new tokens alone. Return those in `before` as well, in front of them: the
+next call gets what this one returns.
+    return logits, tokens → return logits, x
+The residual connection is missing: the logits come from x plus the output of the
+attention, as in HurriedDecoder.
+    x + self.attention → self.attention
+Two words came after three others, and your mask does not fit. It needs a row for each
+new word and a column for each of all five: the last rows of `causal_mask(5)`.
+    causal_mask(tokens.shape[1])[start:] → causal_mask(words.shape[1])
+Your mask has a row for every token, but only the new words are queries: theirs are the
+last rows.
+    causal_mask(tokens.shape[1])[start:] → causal_mask(tokens.shape[1])
+right:
+    [start:] → [-words.shape[1] :]
+    tokens, tokens, mask → tokens, tokens, mask.expand(len(x), -1, -1)
+"""
+
+
+@Exercise("11.3", "Another row in the memory", axes="batch token vocab")
+def with_row_of(model, source, other, row, target):
+    """Return the logits where one row of the memory comes from another sentence."""
+    lengths = torch.full((len(source),), source.shape[1])
+    memory = model.encoder(source, lengths).clone()
+    theirs = model.encoder(other, lengths)
+    memory[:, row] = theirs[:, row]
+    return model.decoder(target, memory)
+
+
+@with_row_of.oracle
+def _(model, source, other, row, target):
+    """Put the memory together from its rows, and give it to the decoder."""
+    batch, words = source.shape
+    lengths = torch.full((batch,), words)
+    rows = model.encoder(source, lengths).unbind(dim=1)
+    theirs = model.encoder(other, lengths).unbind(dim=1)
+    memory = torch.stack([*rows[:row], theirs[row], *rows[row + 1 :]], dim=1)
+    return model.decoder(target, memory)
+
+
+def exchange(row, batch=1):
+    """Make a model, two sources that differ in every word, and a target."""
+    sizes, options = (8, 2, 12, 2), {"max_tokens": 16, "norm_first": False}
+    model = Transformer(Encoder(20, *sizes, **options), Decoder(20, *sizes, **options))
+    source, target = torch.randint(4, 20, (batch, 5)), torch.randint(4, 20, (batch, 6))
+    other = 4 + (source - 4 + torch.randint(1, 16, source.shape)) % 16
+    return model.eval(), source, other, row, target
+
+
+@with_row_of.cases
+def _():
+    yield "a row in the middle", *exchange(2)
+    yield "the first row, and two sentences at once", *exchange(0, batch=2)
+    model, source, _, row, target = exchange(3)
+    yield "both sentences are the same", model, source, source, row, target
+
+
+with_row_of.hints = """
+- `model.encoder(source, lengths)` returns the memory (batch, token, d_model), which is
+  all that the decoder gets of the source.
+- Encode both sentences whole, copy the first memory with `clone`, and write the one row
+  of the second into it.
+- `model.decoder(target, memory)` returns the logits, and nothing else: without padding,
+  the source needs no mask.
+"""
+
+with_row_of.mistakes = """
+You exchange the token and encode the sentence anew, so that all rows of the memory
+change. Exchange one row of the memory, and leave the sentence as it is.
+    memory[:, row] = theirs[:, row] → words = torch.arange(source.shape[1])
+        memory = model.encoder(torch.where(words == row, other, source), lengths)
+The decoder gets the whole memory of the other sentence. Only one row should come from
+there.
+    memory[:, row] = theirs[:, row] → memory = theirs
+The decoder gets the memory of the first sentence, in which nothing is exchanged.
+    memory[:, row] = theirs[:, row] →
+The other sentence's memory got a row of the first. It is the other way round: one row
+from the other, and all others from the first.
+    encoder(source, lengths) → encoder(other, lengths)
+    and theirs = model.encoder(other, lengths) → theirs = model.encoder(source, lengths)
+All rows from this one on come from the other sentence. Only this one should.
+    memory[:, row] = theirs[:, row] → memory[:, row:] = theirs[:, row:]
+`memory[row]` is the memory of a whole sentence of the batch. The rows of its tokens lie
+along the second axis: `memory[:, row]`.
+    memory[:, row] = theirs[:, row] → memory[row] = theirs[row]
+The token of that row was encoded alone, at position 0 and without its neighbors. Encode
+the other sentence whole, and take its row.
+    memory[:, row] = theirs[:, row] → word = other[:, row : row + 1]
+        memory[:, row] = model.encoder(word, torch.ones_like(lengths))[:, 0]
+The row that you put in is an embedding, which has not gone through the encoder's
+layers. Take it from the encoder's memory of the other sentence.
+    encoder(other, lengths) → encoder.embeddings(other)
+`model.decoder` returns the logits (batch, token, vocab), and no state with them: there
+is no pair to unpack.
+    return model.decoder(target, memory) → logits, state = model.decoder(target, memory)
+        return logits
+You return the logits of one sentence, without the axis of the batch. `model.decoder`
+returns the logits and not a pair: there is nothing to take out.
+    return model.decoder(target, memory) → return model.decoder(target, memory)[0]
+`model.decode_step` returns a pair, the logits at the last position and its state. The
+logits at all positions are what `model.decoder(target, memory)` returns.
+    return model.decoder(target, memory) → state = model.encode(source, lengths)
+        return model.decode_step(target, state._replace(memory=memory))
+You return the logits at the last position alone, as `model.decode_step` does. Return
+those at all positions: `model.decoder(target, memory)`.
+    return model.decoder(target, memory) → return model.decoder(target, memory)[:, -1]
+`model.encode` returns a state of three parts. The memory is one of them, and it is what
+`model.encoder` returns.
+    model.encoder(source, lengths) → model.encode(source, lengths)
+    model.encoder(other, lengths) → model.encode(other, lengths)
+right:
+    memory[:, row] = theirs[:, row] → rows = torch.arange(source.shape[1])[:, None]
+        memory = torch.where(rows == row, theirs, memory)
+    return model.decoder(target, memory) → state = model.encode(source, lengths)
+        state = state._replace(memory=memory)
+        steps = []
+        for tokens in target.split(1, dim=1):
+            logits, state = model.decode_step(tokens, state)
+            steps.append(logits)
+        return torch.stack(steps, dim=1)
+"""
