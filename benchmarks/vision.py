@@ -12,8 +12,8 @@ rate: this book's Vision Transformer, the same with patches of 7 × 7 pixels in 
 4 × 4, and a convolutional network of about as many parameters. At half that rate: the
 first again, and torchvision's of the same size. The clock is the process's CPU time,
 and the learning rate follows it, so that a busy machine changes little; how many images
-were seen stands in each row. The folder holds the four files in FashionMNIST/raw/;
-without it they are downloaded. The rows go to vision.csv.
+were seen stands in each row. The folder holds the four files, unpacked, in
+FashionMNIST/raw/; without it they are downloaded. The rows go to vision.csv.
 
 A row is written when it is finished, and what has its row is not repeated, so that an
 interrupted benchmark goes on.

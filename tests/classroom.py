@@ -3,13 +3,13 @@
 import json
 
 from example_chapter.notebook import notebook as example_notebook
-from exercise_chapters import chapters
+from exercise_chapters import Chapter
 
 from tools.exports import without_solutions
 from tools.notebooks import as_text, source_of
 from tools.sheets import sheets
 
-assert chapters()[0].number == 99  # the example, which is now one of the book's
+assert Chapter(99).exercises  # the example, which is now one of the book's
 NAME = "99_example.ipynb"
 
 

@@ -11,7 +11,6 @@ from tutorial_lib.attention import (
     AdditiveAttention,
     KVCache,
     MultiHeadAttention,
-    fused_attention,
     masked_softmax,
     nadaraya_watson,
     scaled_dot_product_attention,
@@ -125,7 +124,7 @@ class TestScaledDotProductAttention:
 def test_fused_attention_has_the_gradients_of_the_explicit_one(mask, causal):
     Q, K, V = (torch.randn(3, 2, 5, 4, requires_grad=True) for _ in range(3))
     explicit, _ = scaled_dot_product_attention(Q, K, V, mask, causal=causal)
-    fused = fused_attention(Q, K, V, mask, causal=causal)
+    fused = MultiHeadAttention(8, 2).attend(Q, K, V, mask, causal)
     direction = torch.randn(fused.shape)
     one, other = (
         torch.autograd.grad((outputs * direction).sum(), [Q, K, V])
@@ -248,7 +247,7 @@ class TestMultiHeadAttention:
 
 
 @pytest.mark.parametrize(
-    "attend", [MultiHeadAttention(8, 2), AdditiveAttention(8, 8, 4), fused_attention]
+    "attend", [MultiHeadAttention(8, 2), AdditiveAttention(8, 8, 4)]
 )
 def test_no_attention_changes_its_inputs(attend):
     inputs = [*torch.randn(3, 3, 5, 8), padding_mask([5, 3, 0], 5)]

@@ -12,7 +12,6 @@ from tutorial_lib.attention import (
     KVCache,
     MultiHeadAttention,
     attention_weights,
-    fused_attention,
     scaled_dot_product_attention,
 )
 from tutorial_lib.masks import causal_mask
@@ -63,8 +62,8 @@ def paths(queries, keys):
     def by_weights(mask=None, **options):
         return join(attention_weights(Q, K, mask, **options) @ V)
 
-    def fused(mask=None, **options):
-        return join(fused_attention(Q, K, V, mask, **options))
+    def fused(mask=None, causal=False):
+        return join(plain.attend(Q, K, V, mask, causal))
 
     found = {"explicit": explicit, "weights": by_weights, "fused": fused}
     for layer in (plain, positioned):
@@ -165,12 +164,3 @@ def test_no_batch_no_query_and_no_key_have_an_answer(batch, query, key, mask, ca
     assert found.shape == (batch, query, 8) and found.isfinite().all()
     rotary = PositionedAttention(8, HEAD, rotary=RotaryEncoding(4))
     assert rotary(queries, keys, keys, mask, causal=causal).isfinite().all()
-
-
-def test_keys_may_lack_the_batch_that_queries_and_mask_have():
-    Q, K = torch.randn(BATCH, HEAD, QUERY, 4), torch.randn(KEY, 4)
-    mask = torch.rand(BATCH, 1, 1, KEY) > 0.4
-    for one, other in ((Q, K), (K, Q)):
-        seen = mask if one is Q else torch.rand(BATCH, 1, KEY, 1) > 0.4
-        expected, _ = scaled_dot_product_attention(one, other, other, seen)
-        torch.testing.assert_close(fused_attention(one, other, other, seen), expected)

@@ -58,9 +58,9 @@ def test_a_figure_runs_in_its_frame_and_follows_the_theme(theme, shown):
 
 @everywhere
 def test_a_card_has_no_barriers_in_its_frame(theme, page_at, tmp_path, barriers):
-    with exercise(number="98.7", name="never", hints=["Try."]):
-        cards = [check(define("def never():\n    ...", "never"))]
-    cards += [judge(lambda: 1, oracle=lambda: 1), judge(lambda: 2, oracle=lambda: 1)]
+    with exercise(lambda x: x, hints=["Try."]):
+        cards = [check(define("def never(x):\n    ...", "never"), "98.1")]
+    cards += [judge(lambda x: x, 1), judge(lambda x: 2, 1)]
     output = "".join(card._repr_html_() for card in cards)
     (tmp_path / "frame.html").write_text(framed(output, theme), encoding="utf-8")
     page = page_at(tmp_path / "frame.html", viewport={"width": 600, "height": 800})

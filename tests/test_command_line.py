@@ -135,10 +135,3 @@ def test_a_byte_order_mark_is_no_part_of_a_file(name):
     for path in (CHAPTER, Path("_config.yml")):
         path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
     assert main(WRITING[name][0]) == 0
-
-
-def test_a_book_without_a_title_is_named_before_anything_runs(capsys):
-    Path("_config.yml").write_text("author: nobody\n")
-    message = "_config.yml has no line for the title of the book: add title:"
-    assert refused(["figures"], capsys) == message
-    assert not Path("_build").exists()

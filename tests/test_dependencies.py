@@ -1,10 +1,13 @@
 """Which files of the library a notebook's outputs depend on."""
 
+from pathlib import Path
+
 import pytest
 
 from tools.dependencies import fingerprint, library_files
 from tools.notebooks import read_notebook, write_notebook
 
+BOOK = Path(__file__).parents[1]
 FILES = {
     "tutorial_lib/__init__.py": "",
     "tutorial_lib/masks.py": "import torch\n",
@@ -14,10 +17,11 @@ FILES = {
     "tutorial_figures/__init__.py": (
         "from .map import show_map\nfrom .plot import show_plot\n"
     ),
-    "tutorial_figures/map.py": 'from . import base\nFILES = ("map.js", "map.css")\n',
+    "tutorial_figures/map.py": 'from . import base\nSHARED = ("colors.js",)\n',
+    "tutorial_figures/colors.js": "",
     "tutorial_figures/map.js": "",
     "tutorial_figures/map.css": "",
-    "tutorial_figures/plot.py": 'FILES = ("plot.js",)\n',
+    "tutorial_figures/plot.py": "",
     "tutorial_figures/plot.js": "",
     "tutorial_figures/base.py": "",
     "tutorial_exercises/__init__.py": "from .check import check\n",
@@ -77,11 +81,21 @@ def test_an_import_inside_a_function_or_behind_a_magic_counts(book):
 
 def test_a_name_handed_on_by_a_package_leads_to_its_module_alone(book):
     found = book("from tutorial_figures import show_map")
-    figures = {"__init__.py", "map.py", "map.js", "map.css", "base.py"}
+    figures = {"__init__.py", "map.py", "map.js", "map.css", "colors.js", "base.py"}
     assert found == {f"tutorial_figures/{name}" for name in figures} | OWN
     whole = {"tutorial_figures/plot.py", "tutorial_figures/plot.js"}
     assert book("import tutorial_figures") == found | whole
     assert book("from tutorial_figures import *") == found | whole
+
+
+@pytest.mark.parametrize(
+    ("chapter", "name"), [("06", "attention"), ("13", "induction")]
+)
+def test_a_chapter_depends_on_the_scripts_and_the_style_of_its_figures(chapter, name):
+    [path] = BOOK.glob(f"notebooks/{chapter}_*.ipynb")
+    found = {file.name for file in library_files(BOOK, path)}
+    assert {f"{name}.py", f"{name}.js", f"{name}.css", "base.js", "base.css"} <= found
+    assert "windows.js" not in found
 
 
 def test_the_exercises_of_another_chapter_do_not_count(book):

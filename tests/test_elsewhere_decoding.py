@@ -11,7 +11,7 @@ from test_elsewhere import within
 from torch import nn
 
 from tutorial_lib.decoding import beam_search, greedy, min_p, top_k, top_p
-from tutorial_lib.metrics import alignment_error_rate, bleu
+from tutorial_lib.metrics import bleu
 from tutorial_lib.training import warmup_cosine
 
 # --- Hugging Face: tests/generation/test_logits_process.py --------------------------
@@ -257,18 +257,6 @@ def test_length_penalties(language, eos, ours, theirs, penalty):
 
 
 # --- Scores: nltk -------------------------------------------------------------------
-
-
-def test_alignments():
-    # nltk/translate/metrics.py (its doctest) and nltk/test/align.doctest
-    gold, close = {(0, 0), (1, 1), (2, 2)}, within("alignment error rate")
-    rate = alignment_error_rate({(0, 0), (1, 2), (2, 1)}, gold)
-    assert rate == pytest.approx(0.6666666666666667, abs=close)
-    gold |= {(3, 3)}
-    rate = alignment_error_rate({(0, 0), (3, 3), (1, 2), (1, 1), (1, 3)}, gold)
-    assert rate == pytest.approx(0.333333333333, abs=close)
-    assert alignment_error_rate(set(), gold) == 1.0
-    assert alignment_error_rate(gold, gold) == 0.0
 
 
 OUTPUT = "It is a guide to action which ensures that the military always obeys the "

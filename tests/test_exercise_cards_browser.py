@@ -1,29 +1,31 @@
 """Cards in a real browser: nobody is shut out, in light and dark, on a phone too."""
 
 import pytest
-from exercise_chapters import define
+from exercise_chapters import Chapter, define
 from made_up import exercise, judge
 
 from tutorial_exercises import check, hint, progress, solution
+
+assert Chapter(99).exercises
 
 PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Cards</title>
 <style>:root {{ color-scheme: {scheme}; background: Canvas }}</style>
 <main><h1>Cards</h1>{cards}</main>"""
 
 
-def talkative():
+def talkative(x):
     print("<script>alert(1)</script>" * 9)
     raise ValueError("<img src=x onerror=alert(1)>" + "a-very-long-word" * 20)
 
 
 def cards():
     """Return a card of every kind, with every hint and solution unfolded."""
-    with exercise(number="98.7", name="never", hints=["Try."]):
+    with exercise(lambda x: x, hints=["Try."]):
         stub = define("def never():\n    ...", "never")
-        shown = [check(stub), hint("never")]
+        shown = [check(stub, "98.1"), hint("98.1")]
     shown += [
-        judge(talkative, hints=["Look at `print`."]),
-        judge(lambda: 1, oracle=lambda: 1),
+        judge(talkative, 1, hints=["Look at `print`."]),
+        judge(lambda x: x, 1),
         check(lambda scores, mask=None: scores, "example_softmax"),
         check(1, "no such exercise"),
         solution("example_attention"),

@@ -151,8 +151,10 @@ def test_parts_are_named():
 
 @pytest.mark.parametrize(
     ("got", "passes"),
-    [(2, True), (2.0, True), (torch.tensor(2), True), (3, False), (True, False)]
-    + [("2", False), ((2, 1), False), (torch.ones(2), False), (float("nan"), False)],
+    [
+        *[(2, True), (2.0, True), (torch.tensor(2), True), (3, False), (True, False)],
+        *[("2", False), ((2, 1), False), (torch.ones(2), False), (torch.nan, False)],
+    ],
 )
 def test_numbers_are_compared_whatever_their_type(got, passes):
     with exercise(lambda: 2):
@@ -369,18 +371,18 @@ def test_solutions_are_printed_when_asked_and_values_come_with_their_reason():
 
 
 def test_progress_counts_what_passes():
-    assert "0 of 4 exercises passed ░░░" in repr(progress(99))
+    assert "0 of 4 exercises passed" in repr(progress(99))
     check(8.0, "99.1"), check(softmax_over(0), "99.2")
     shown = repr(progress(99))
-    assert "✅ Exercise 99.1" in shown and "❌ Exercise 99.2" in shown
-    assert "1 of 4 exercises passed █████░" in shown
+    assert "✓ Exercise 99.1" in shown and "✗ Exercise 99.2" in shown
+    assert "1 of 4 exercises passed" in shown
     assert "1 of 2 exercises passed" in repr(progress())
 
 
 def test_the_book_s_answer_is_used_until_one_s_own_passes(capsys):
     right, wrong = softmax_over(-1), softmax_over(0)
     assert use(wrong, "example_softmax") is EXERCISES["99.2"].solution
-    said = "Using the book's example_softmax until yours passes its check.\n"
+    said = "Using the library's example_softmax until yours passes its check.\n"
     assert capsys.readouterr().out == said
     with exercise(lambda x: x) as task:
         task.cases(lambda: [("is right", 1)])

@@ -7,7 +7,8 @@ from pathlib import Path
 import torch
 from test_gpt import published_weights
 
-from tutorial_lib.decoding import top_p
+from tutorial_lib.attention import KVCache
+from tutorial_lib.decoding import sample, top_p
 from tutorial_lib.gpt import from_gpt2
 
 CHAPTER = Path(__file__).parents[1] / "notebooks" / "12_decoding_and_gpt.ipynb"
@@ -36,6 +37,7 @@ def test_the_cell_generates_with_the_files_it_fetches(tmp_path, capsys):
 
     names = {"torch": torch, "json": json, "pairwise": pairwise, "seed": 0}
     names |= {"top_p": top_p, "from_gpt2": from_gpt2, "fetch": fetch}
+    names |= {"sample": sample, "KVCache": KVCache}
     exec(source_of("pieces-code"), names)
     cell = source_of("gpt2")
     assert "go = False" in cell  # so that nothing is downloaded unasked

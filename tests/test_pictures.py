@@ -346,8 +346,8 @@ def test_an_image_becomes_tokens_of_which_the_first_says_what_it_is():
 @pytest.mark.parametrize(
     ("show", "message"),
     [
-        (lambda: show_lookup([1.0], **TWO), "1 weights for 2 boxes"),
-        (lambda: show_self_attention(WEIGHTS, SENTENCE[1:], query=0), "for 5 boxes"),
+        (lambda: show_lookup([1.0, 0.0, 0.0], **TWO), "broadcast"),
+        (lambda: show_self_attention(WEIGHTS, SENTENCE[1:], query=0), "broadcast"),
         (
             lambda: show_scaled_dot_product(*map(torch.eye, (2, 3, 3)), query=0),
             "must end in the sizes 2 and 2",

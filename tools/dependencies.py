@@ -1,7 +1,8 @@
 """Dependencies: the files of the packages that a notebook's outputs depend on.
 
 They are those that its cells import, what these import in turn, and so on; the files
-that a module names; and the exercises of the notebook's own chapter, which no cell
+beside a module that have its stem, as a figure's script has, or that it names; and the
+exercises of the notebook's own chapter, which no cell
 imports by name. A name that a package hands on leads to its module alone.
 
 This module reads imports as text and runs nothing.
@@ -50,8 +51,9 @@ def library_files(root, path):
         text = read_text(file) if file.suffix == ".py" else ""
         if file.name != "__init__.py" or re.search("^(class|def) ", text, re.MULTILINE):
             waiting |= _imported(root, text, file.parent)
-            beside = file.parent.iterdir() if text else ()
-            waiting |= {other for other in beside if f'"{other.name}"' in text}
+            for other in file.parent.iterdir() if text else ():
+                if other.stem == file.stem or f'"{other.name}"' in text:
+                    waiting.add(other)
             waiting -= found
     return sorted(filter(Path.is_file, found))
 

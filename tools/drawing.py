@@ -10,8 +10,6 @@ This module does not know which figures are wanted, nor what their names are.
 import base64
 
 PICTURE = "application/vnd.tutorial-lib.picture"  # the file, as base64
-PREVIEW = "application/vnd.tutorial-lib.preview"  # a PNG of a PDF, which no page shows
-PREVIEW_DPI = 80
 
 
 def hand_over(format, dpi, style):
@@ -23,11 +21,7 @@ def hand_over(format, dpi, style):
     dark = style == "dark"
 
     def file_of_static(figure):
-        data = {PICTURE: _encoded(draw(figure, format, dpi=dpi, dark=dark))}
-        if format == "pdf":
-            preview = draw(figure, "png", dpi=PREVIEW_DPI, dark=dark)
-            data[PREVIEW] = _encoded(preview)
-        return data
+        return {PICTURE: _encoded(draw(figure, format, dpi=dpi, dark=dark))}
 
     def file_of_live(figure):
         still = figure.still("png", dpi=dpi, dark=dark)  # in all its colors

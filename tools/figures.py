@@ -1,7 +1,7 @@
 """Figures for slides: those of the chapters, drawn again or taken as they are stored.
 
 Chapters are run, with other parameters if need be, and what they draw is written into a
-folder, one file a figure, with an index. A chapter that fails costs nobody else's
+folder, one file a figure. A chapter that fails costs nobody else's
 figures, and keeps those it drew before. The book's notebooks stay as they are.
 
 This module does not know how a figure is drawn, nor what a parameter does.
@@ -11,7 +11,6 @@ import ast
 import base64
 import copy
 import difflib
-import re
 import sys
 from collections import defaultdict
 from pathlib import Path
@@ -20,9 +19,9 @@ from typing import NamedTuple
 from tqdm import tqdm
 
 from tools import notebooks
-from tools.drawing import PICTURE, PREVIEW
-from tools.figure_pages import entry, index_page, live_page
-from tools.files import read_text, write_whole
+from tools.drawing import PICTURE
+from tools.figure_pages import live_page
+from tools.files import write_whole
 from tools.notebooks import code_cells, read_notebook, source_of, tags_of
 
 STORED = "image/png"  # the form in which notebooks keep their pictures
@@ -36,8 +35,6 @@ class Figure(NamedTuple):
     name: str
     cell: str
     is_live: bool
-    caption: str
-    alternative: str
     outputs: list
 
 
@@ -53,23 +50,19 @@ def export(root, out, *, chapter=(), only=(), settings=(), from_outputs=False, *
     drawing = drawing_for(from_outputs, settings, **asked)
     read = {path: read_notebook(path) for path in notebooks.chapters(root, chapter)}
     wanted, settings = choose(read, only), settings_for(read, settings)
-    book, out = _title(root), Path(out)
-    out.mkdir(parents=True, exist_ok=True)
-    sections, problems = [], {path: ["not begun"] for path in wanted}
+    Path(out).mkdir(parents=True, exist_ok=True)
+    count, problems = 0, {path: ["not begun"] for path in wanted}
     for path, notebook, failure in _shown(read, wanted, settings, drawing):
-        title, found = title_of(path, notebook), figures_of(path, notebook)
-        written = {
-            figure.name: _write(out, title, figure, drawing)
-            for figure in found
-            if figure.name in wanted[path]
-        }
-        sections.append((title, [*filter(None, written.values())]))
-        missing = ", ".join(name for name in wanted[path] if not written.get(name))
+        written = [
+            figure.name
+            for figure in figures_of(path, notebook)
+            if figure.name in wanted[path] and _write(out, figure, drawing)
+        ]
+        count += len(written)
+        missing = ", ".join(name for name in wanted[path] if name not in written)
         missing = missing and f"not written: {missing}"
         problems[path] = [*filter(None, [failure, missing])]
-    write_whole(out / "index.html", index_page(book, sections, drawing and drawing[2]))
-    count = sum(len(entries) for _, entries in sections)
-    print(f"Wrote {count} figure{'s'[count == 1 :]}: open {out / 'index.html'}")
+    print(f"Wrote {count} figure{'s'[count == 1 :]} into {out}.")
     for path, failures in problems.items():
         for failure in failures:
             print(f"{path.stem}: {failure}", file=sys.stderr)
@@ -79,8 +72,6 @@ def export(root, out, *, chapter=(), only=(), settings=(), from_outputs=False, *
 def drawing_for(from_outputs, settings, *, format=None, dpi=None, style=None):
     """Return how pictures are drawn: format, dpi and style, or None if they are not."""
     if not from_outputs:
-        if dpi is not None and dpi not in range(10, 2401):
-            raise ValueError(f"--dpi {dpi} makes no picture: give 10 to 2400")
         return format or "png", dpi or 300, style or "light"
     if format in ("svg", "pdf") or dpi is not None or style or settings:
         raise ValueError(
@@ -90,37 +81,19 @@ def drawing_for(from_outputs, settings, *, format=None, dpi=None, style=None):
     return None
 
 
-def _title(root):
-    path = Path(root) / "_config.yml"
-    found = re.search(r"^title: *(.*)$", read_text(path), re.MULTILINE)
-    if found is None:
-        raise ValueError(f"{path} has no line for the title of the book: add title:")
-    return found[1]
-
-
-def title_of(path, notebook):
-    """Return a chapter's heading, for example ``6 · Learning to align``."""
-    text = "\n".join(map(source_of, notebook["cells"]))
-    heading = re.search(r"^# (.*)$", text, re.MULTILINE)
-    return heading[1] if heading else path.stem
-
-
 def figures_of(path, notebook):
     """List the figures of a chapter, stored or just run.
 
-    A static one has the name and the caption that the book gives it, in the metadata of
-    its cell. A live one is known by what its cell shows, and named after the cell.
+    A static one has the name that the book gives it, in the metadata of its cell. A
+    live one is known by what its cell shows, and named after the cell.
     """
     found, place = [], notebooks.short_name(path).replace("_", "-")
     for cell in code_cells(notebook):
-        about, outputs = cell["metadata"].get("mystnb", {}), cell["outputs"]
-        figure, said = about.get("figure", {}), _shows(outputs, "text/plain")
-        if "name" in figure:
-            words = figure.get("caption", ""), about.get("image", {}).get("alt", "")
-            found.append(Figure(figure["name"], cell["id"], False, *words, outputs))
-        elif LIVE in _shows(outputs, "text/html"):
-            name = f"fig-{place}-{cell['id']}"
-            found.append(Figure(name, cell["id"], True, said, said, outputs))
+        figure = cell["metadata"].get("mystnb", {}).get("figure", {})
+        is_live = LIVE in _shows(cell["outputs"], "text/html")
+        if "name" in figure or is_live:
+            name = figure.get("name", f"fig-{place}-{cell['id']}")
+            found.append(Figure(name, cell["id"], is_live, cell["outputs"]))
     return found
 
 
@@ -133,14 +106,13 @@ def _shows(outputs, kind):
 def choose(read, only=()):
     """Map each chapter's path to the names of its figures that are wanted, if any.
 
-    Without ``only`` all are. Raises ValueError, with names that are nearly the same,
-    for one that does not exist.
+    Without ``only`` all are. Raises ValueError, with the names that are most alike, for
+    one that does not exist.
     """
     there = {path: [one.name for one in figures_of(path, read[path])] for path in read}
     known = [name for names in there.values() for name in names]
     for name in {*only} - {*known}:
-        near = [found for found in known if name.removeprefix("fig-") in found]
-        near = near or difflib.get_close_matches(name, known) or known
+        near = difflib.get_close_matches(name, known, cutoff=0)
         raise ValueError(f"there is no figure {name}: did you mean {', '.join(near)}?")
     chosen = {
         path: [name for name in names if not only or name in only]
@@ -241,18 +213,17 @@ def _code(name, source):
     return cell | {"id": name, "outputs": [], "source": source}
 
 
-def _write(out, chapter, figure, drawing):
-    """Write the files of one figure; return it for the index, or None without any."""
+def _write(out, figure, drawing):
+    """Write the files of one figure; return whether its picture was there."""
     content = _shows(figure.outputs, PICTURE if drawing else STORED)
     if not content:
-        return None
+        return False
     suffix = "png" if figure.is_live or drawing is None else drawing[0]
-    files = {f"{figure.name}.{suffix}": base64.b64decode(content)}
+    write_whole(Path(out, f"{figure.name}.{suffix}"), base64.b64decode(content))
     if figure.is_live:
+        style = drawing[2] if drawing else "light"
         fragment = _shows(figure.outputs, "text/html")
-        title = f"{figure.name} · {chapter}"
-        page = live_page(fragment, title, figure.caption, drawing and drawing[2])
-        files[f"{figure.name}.html"] = page
-    for name, content in files.items():
-        write_whole(out / name, content)
-    return entry(figure, [*files], _shows(figure.outputs, PREVIEW))
+        said = _shows(figure.outputs, "text/plain")
+        page = live_page(fragment, figure.name, said, style)
+        write_whole(Path(out, f"{figure.name}.html"), page)
+    return True

@@ -30,7 +30,8 @@ def write_report(root, submissions, out, **rules):
 
     The table grows with each submission, so that what ends the report loses no other.
     Returns {student: marks}. Raises ValueError if there is no notebook or no such
-    chapter, and OSError if the table cannot be written.
+    chapter, OSError if the table cannot be written, and at the end what kept a
+    submission from being graded.
     """
     chapters(root, [rules.get("chapter", "")])  # known before hours are spent
     paths, found = find_notebooks(submissions), {}
@@ -41,11 +42,14 @@ def write_report(root, submissions, out, **rules):
     graded = {pool.submit(grade, root, path, **rules): path for path in paths}
     try:
         for future in tqdm(as_completed(graded), total=len(paths), **BAR):
-            student = graded[future].relative_to(folder).with_suffix("").as_posix()
-            found[student] = future.result()
-            write_whole(out, table(found))
+            if future.exception() is None:
+                student = graded[future].relative_to(folder).with_suffix("").as_posix()
+                found[student] = future.result()
+                write_whole(out, table(found))
     finally:
         pool.shutdown(cancel_futures=True)
+    for future in graded:
+        future.result()  # raises what the submission raised
     return found
 
 

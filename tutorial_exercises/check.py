@@ -10,7 +10,7 @@ import warnings
 
 import torch
 
-from tutorial_lib.definitions import tree_of
+from tutorial_lib.definitions import functions_of, tree_of
 from tutorial_lib.randomness import seed, undisturbed
 
 from .answer import Answer, Printed, error_text
@@ -48,7 +48,7 @@ def check(answer, name=None):
 
 
 def use(answer, name=None):
-    """Return the answer once it passes its check, until then the book's."""
+    """Return the answer once it passes its check, until then the library's."""
     task = find(answer, name)
     if task is None:
         print(unknown(answer, name))
@@ -58,7 +58,7 @@ def use(answer, name=None):
         card = check(answer, task.number)
     if card.passed:
         return answer
-    print(f"Using the book's {task.name} until yours passes its check.")
+    print(f"Using the library's {task.name} until yours passes its check.")
     return task.solution if task.shown else task.definition
 
 
@@ -94,8 +94,7 @@ def progress(chapter=None):
         if task.chapter == chapter or (chapter is None and (card or status != "open")):
             rows.append((status, task.heading))
     done = sum(status in ("pass", "earlier") for status, _ in rows)
-    bar = "█" * round(20 * done / max(1, len(rows)))
-    heading = f"{done} of {len(rows)} exercises passed {bar:░<20}"
+    heading = f"{done} of {len(rows)} exercises passed"
     return Card("progress", heading, rows=rows, note=note)
 
 
@@ -195,6 +194,8 @@ def _still_open(task, answer):
         values = values if isinstance(values, (list, tuple)) else [values]
         is_open = any(value is ... for value in values)
         return "Replace the `...` by your answer." if is_open else ""
+    if inspect.isclass(answer) and not functions_of(answer):
+        return "Still to write: the whole class."
     tree = tree_of(answer)
     lines = [str(line) for line in sorted({*_blanks(tree)})] if tree else []
     words = f"lines {', '.join(lines)}" if lines[1:] else f"line {''.join(lines)}"

@@ -189,31 +189,20 @@ class MultiHeadAttention(nn.Module):
         return rearrange(x, split, head=self.num_heads)
 
     def attend(self, Q, K, V, mask, causal):
-        """Return the context (batch, head, query, d_k), without holding the weights."""
-        dropout = self.dropout if self.training else 0.0
-        return fused_attention(Q, K, V, mask, causal=causal, dropout=dropout)
+        """Return the context (batch, head, query, d_k), without holding the weights.
 
-
-def fused_attention(Q, K, V, mask=None, *, causal=False, dropout=0.0):
-    """Scaled dot-product attention without ever holding the weights.
-
-    Gives the outputs (..., query, d_v) of ``scaled_dot_product_attention`` in memory
-    that grows with the tokens, not with their square: Dao et al. (2022). Raises
-    ValueError if a mask does not fit, or ``causal`` does not.
-    """
-    batch = Q.shape[:-2]
-    if batch != K.shape[:-2]:
-        batch = torch.broadcast_shapes(batch, K.shape[:-2])
-    shape = (*batch, Q.shape[-2], K.shape[-2])  # of the scores
-    if causal and mask is not None:
-        mask, causal = add_causal(mask, shape, device=Q.device), False
-    else:
+        Its memory grows with the tokens, not with their square: Dao et al. (2022).
+        """
+        shape = (*Q.shape[:-1], K.shape[-2])  # (batch, head, query, key)
+        if causal and mask is not None:
+            mask, causal = add_causal(mask, shape, device=Q.device), False
         check_mask(mask, shape, causal=causal)
-    if mask is not None:
-        mask = torch.atleast_2d(mask)  # the least that the kernel takes
-    return F.scaled_dot_product_attention(
-        Q, K, V, attn_mask=mask, dropout_p=dropout, is_causal=causal
-    )
+        if mask is not None:
+            mask = torch.atleast_2d(mask)  # the least that the kernel takes
+        dropout = self.dropout if self.training else 0.0
+        return F.scaled_dot_product_attention(
+            Q, K, V, attn_mask=mask, dropout_p=dropout, is_causal=causal
+        )
 
 
 def add_causal(mask, shape, *, device, cached=False):

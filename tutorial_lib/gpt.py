@@ -4,8 +4,7 @@ Radford et al. (2019): causal attention, the norm before each sub-layer, learned
 position embeddings, and one table for input and output embeddings. `from_gpt2` loads
 the weights that were published.
 
-This module knows no words, no losses, and no way of choosing the next token but
-drawing it; ``decoding`` has others.
+This module knows no words, no losses, nor how the next token is chosen.
 """
 
 from functools import partial
@@ -14,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from tutorial_lib.attention import KVCache, MultiHeadAttention
+from tutorial_lib.attention import MultiHeadAttention
 from tutorial_lib.transformer import FeedForward
 
 GELU = partial(F.gelu, approximate="tanh")  # as GPT-2 computes it
@@ -124,23 +123,6 @@ class GPT(nn.Module):
         """
         return self(tokens, kv_cache)[:, -1], kv_cache
 
-    @torch.no_grad()
-    def generate(self, tokens, max_new_tokens, *, logits_processors=()):
-        """Draw so many tokens after ``tokens`` (batch, token), and return all of them.
-
-        Each of the ``logits_processors`` turns the logits (batch, vocab) into others
-        before the draw, such as ``lambda logits: top_k(logits, 50)``. Dropout is on in
-        training mode: call ``model.eval()`` first.
-        """
-        kv_cache, new = KVCache(), tokens
-        for _ in range(max_new_tokens):
-            logits = self(new, kv_cache)[:, -1]  # (batch, vocab)
-            for process in logits_processors:
-                logits = process(logits)
-            new = torch.multinomial(logits.softmax(dim=-1), 1)  # (batch, 1)
-            tokens = torch.cat((tokens, new), dim=1)
-        return tokens
-
 
 # Our name of what a block holds, and GPT-2's, whose weights multiply from the right.
 _NAMES = {
@@ -157,15 +139,10 @@ def from_gpt2(state_dict, num_heads):
 
     ``state_dict`` maps names such as "h.0.attn.c_attn.weight" to tensors, with or
     without "transformer." before them; sizes are read from it, but for ``num_heads``:
-    12, 16, 20 and 25 in the four models of Radford et al. (2019). Raises ValueError for
+    12, 16, 20 and 25 in the four models of Radford et al. (2019). Raises KeyError for
     weights of something else.
     """
     theirs = {name.removeprefix("transformer."): x for name, x in state_dict.items()}
-    if not {"wte.weight", "wpe.weight", "h.0.attn.c_attn.weight"} <= theirs.keys():
-        raise ValueError(
-            "these are not the weights of a GPT-2: wte.weight, wpe.weight or "
-            "h.0.attn.c_attn.weight is missing"
-        )
     vocab_size, d_model = theirs["wte.weight"].shape
     num_layers = sum(name.endswith(".attn.c_attn.weight") for name in theirs)
     max_tokens, d_ff = len(theirs["wpe.weight"]), len(theirs["h.0.mlp.c_fc.bias"])

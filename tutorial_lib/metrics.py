@@ -21,9 +21,6 @@ class Bleu(NamedTuple):
     score: float
     signature: str
 
-    def __repr__(self):
-        return f"BLEU {self.score:.2f} ({self.signature})"
-
 
 def accuracy(predictions, targets):
     """Return the share of class numbers in ``predictions`` that equal ``targets``.
@@ -73,64 +70,30 @@ def bleu(outputs, references):
     return Bleu(score, str(metric.get_signature()))
 
 
-def heaviest_links(weights):
-    """Return the links (target, source) from each target word to its heaviest source.
-
-    ``weights`` is (target, source), without a row of <eos>, which is no word. A row of
-    zeros links to nothing. Raises ValueError for another shape, and for NaN.
-    """
-    weights = torch.as_tensor(weights).detach().cpu()
-    if weights.ndim != 2 or not weights.shape[1] or weights.isnan().any():
-        raise ValueError(
-            f"weights must be (target, source) without NaN, got {tuple(weights.shape)}"
-        )
-    largest, source = weights.max(-1)
-    return {(i, j) for i, j in enumerate(source.tolist()) if largest[i] > 0}
-
-
 def alignment_accuracy(weights, gold):
     """Return the share of target words whose heaviest source word is a gold link.
 
-    ``weights`` is (target, source) and ``gold`` a set of links (target, source); or
-    both are lists with one per sentence, pooled. Words without a gold link, as <eos>,
-    are not counted; a linked word beyond the last row counts as wrong. Raises
-    ValueError where ``gold`` does not fit, or links nothing.
+    ``weights`` lists a tensor (target, source) for each sentence, and ``gold`` a set of
+    links (target, source); all sentences are pooled. Words without a gold link, as
+    <eos>, are not counted; a linked word beyond the last row counts as wrong, and so
+    does one whose weights are all 0. Raises ValueError where ``gold`` does not fit, or
+    links nothing.
     """
-    weights, gold = _read_links("weights", weights, gold)
+    _check_pairs("weights", weights, "gold", gold)
     right, linked = 0, 0
     for i, (sentence, links) in enumerate(zip(weights, gold, strict=True)):
-        columns = torch.as_tensor(sentence).shape[-1]
-        if any(source not in range(columns) for _, source in links):
+        if any(source not in range(sentence.shape[-1]) for _, source in links):
             raise ValueError(
-                f"gold[{i}] links words beyond the {columns} columns of weights[{i}]: "
-                "both must be (target, source)"
+                f"gold[{i}] links words beyond the {sentence.shape[-1]} columns of "
+                f"weights[{i}]: both must be (target, source)"
             )
-        right += len(heaviest_links(sentence) & links)
+        largest, heaviest = sentence.max(dim=-1)  # of each target word
+        found = {(i, j) for i, j in enumerate(heaviest.tolist()) if largest[i] > 0}
+        right += len(found & links)
         linked += len({target for target, _ in links})
     if not linked:
         raise ValueError("gold has no link at all: there is no target word to score")
     return right / linked
-
-
-def alignment_error_rate(links, gold):
-    """Return the alignment error rate, 0 for the gold links to 1: Och and Ney (2003).
-
-    1 − 2 |links ∩ gold| / (|links| + |gold|), with gold links that are all sure ones.
-    Both are sets of (target, source), or lists with one set per sentence, pooled.
-    No links where gold has none are no error: 0. Raises ValueError for unequal numbers.
-    """
-    links, gold = _read_links("links", links, gold)
-    shared = sum(len(one & other) for one, other in zip(links, gold, strict=True))
-    total = sum(map(len, [*links, *gold]))
-    return 1 - 2 * shared / total if total else 0.0
-
-
-def _read_links(name, values, gold):
-    """Return lists with one per sentence, the gold links as pairs of ints."""
-    if isinstance(gold, (set, frozenset)):
-        values, gold = [values], [gold]
-    _check_pairs(name, values, "gold", gold)
-    return values, [{(int(i), int(j)) for i, j in links} for links in gold]
 
 
 def _check_pairs(name, values, other, others):

@@ -135,10 +135,10 @@ def from_torchvision(model, *, image_size=None):
     Any of ``vit_b_16`` to ``vit_h_14`` will do, and other sizes. The weights are
     copied; their type and device are kept, and whether the model is in training. With
     another ``image_size`` than the model's, in pixels, its positions are interpolated.
-    Raises ValueError for a model that does not begin with one convolution and end with
-    one linear map, and for an image size that the patches do not fill.
+    Raises ValueError for a model that does not end with one linear map, and for an
+    image size that the patches do not fill.
     """
-    head = _find_head(model)
+    [head] = (layer for layer in model.heads.modules() if isinstance(layer, nn.Linear))
     ours = _make_empty(model, head, image_size or model.image_size)
     _copy(ours.patch_embedding.convolution, model.conv_proj)
     ours.class_token.copy_(model.class_token[0, 0])
@@ -165,23 +165,6 @@ def interpolate_positions(table, side):
     grid = table[1:].T.unflatten(1, (before, before))  # (d_model, row, column)
     grid = F.interpolate(grid[None], size=side, mode="bicubic", align_corners=True)[0]
     return torch.cat((table[:1], grid.flatten(1).T))  # (1 + side², d_model)
-
-
-def _find_head(model):
-    patches = getattr(model, "conv_proj", None)
-    if not isinstance(patches, nn.Conv2d):
-        raise ValueError(
-            "the model must begin as torchvision's vit_b_16 to vit_h_14 do, with one "
-            f"convolution named conv_proj: {type(model).__name__} has "
-            f"{type(patches).__name__} there"
-        )
-    layers = [layer for layer in model.heads.modules() if isinstance(layer, nn.Linear)]
-    if len(layers) != 1:
-        raise ValueError(
-            f"the model must end with one linear map in heads, got {len(layers)}: make "
-            "it without representation_size, or give it a head of its own"
-        )
-    return layers[0]
 
 
 def _make_empty(model, head, image_size):

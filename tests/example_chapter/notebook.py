@@ -13,6 +13,7 @@ from torch import nn
 
 import tutorial_exercises as exercises
 from tutorial_exercises import check, progress, solution, use
+from tutorial_lib.attention import masked_softmax
 
 exercises.__path__.append({str(FOLDER)!r})"""
 
@@ -25,7 +26,7 @@ ATTENTION = '''\
 def example_attention(queries, keys, values, mask=None):
     """Return softmax(QKᵀ / √d_k) V and the weights."""
     scores = ...  # (batch, query, key)
-    weights = example_softmax(scores, mask)
+    weights = masked_softmax(scores, mask)
     return ..., weights'''
 
 SCORES = '''\

@@ -53,11 +53,6 @@ def aligned_word(pair, position):
     return pair.target[min(row for row, key in pair.alignment if key == position)]
 
 
-def gloss(pair):
-    """Return the first French word for every English word: a translation by words."""
-    return [aligned_word(pair, position) for position in range(len(pair.source))]
-
-
 def _antecedent(pair, story):
     """Return the position of the noun that *it* means."""
     [thing] = [who for who in story[0].referents if is_thing(who)]

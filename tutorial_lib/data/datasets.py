@@ -12,11 +12,7 @@ from typing import NamedTuple
 
 import torch
 
-from tutorial_lib.data.downloads import (
-    read_fashion_mnist,
-    read_multi30k,
-    read_tatoeba,
-)
+from tutorial_lib.data.downloads import cache_folder, read_multi30k, read_tatoeba
 from tutorial_lib.data.stories import split
 from tutorial_lib.data.text import (
     Batches,
@@ -193,23 +189,18 @@ def load_images(name, *, folder=None, seed=0):
     ``name`` is "digits" (1,797 real scans of 8 × 8 pixels, Alpaydin and Kaynak, 1998,
     CC BY 4.0, from scikit-learn; 450 are held out, and every stretch of them has the
     classes in like shares) or "fashion_mnist" (70,000 real photographs of clothes,
-    28 × 28 pixels, in their official parts). ``seed`` chooses what is held out, and the
-    order.
+    28 × 28 pixels, in their official parts, MIT licence, from torchvision). ``seed``
+    chooses what is held out, and the order.
 
-    ``folder`` holds the files of the clothes, which are read unchecked; without it they
-    are fetched and checked. Raises ValueError for another name, and DataError for a
-    file that is missing or damaged.
+    ``folder`` holds the clothes as torchvision lays them out; where they are not there,
+    or not in the cache folder without it, they are fetched. Raises ValueError for
+    another name, and RuntimeError if they cannot be had.
     """
     if name == "digits":
         return ImageData(*_digits(seed))
     if name != "fashion_mnist":
         raise ValueError(f"name must be one of digits, fashion_mnist, got {name!r}")
-    parts = []
-    for part, file in (("train", "train"), ("test", "t10k")):
-        images, labels = read_fashion_mnist(file, folder=folder)
-        rows = random.Random(f"{part} {seed}").sample(range(len(labels)), len(labels))
-        parts.append(Images(images[rows].unsqueeze(1) / 255, labels[rows]))
-    return ImageData(*parts)
+    return ImageData(*_clothes(folder or cache_folder(), seed))
 
 
 def _digits(seed):
@@ -220,6 +211,16 @@ def _digits(seed):
     images = torch.from_numpy(scans.images).float().unsqueeze(1) / 16
     labels = torch.from_numpy(scans.target).long()
     return [Images(images[rows], labels[rows]) for rows in (order[450:], order[:450])]
+
+
+def _clothes(folder, seed):
+    from torchvision.datasets import FashionMNIST
+
+    for part in ("train", "test"):
+        clothes = FashionMNIST(folder, train=part == "train", download=True)
+        images, labels = clothes.data.unsqueeze(1) / 255, clothes.targets
+        rows = random.Random(f"{part} {seed}").sample(range(len(labels)), len(labels))
+        yield Images(images[rows], labels[rows])
 
 
 def _balanced_order(labels, rng):

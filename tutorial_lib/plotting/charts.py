@@ -124,13 +124,8 @@ def show_bars(bars, labels, *, baselines=None, xlabel="", ylabel="weight"):
 
     ``bars`` maps a title to values (bar,); ``labels`` names the bars. Where there is
     room, a bar carries its value, rounded to two decimals. ``baselines`` maps a label
-    to what bars are compared with: a number, or values (bar,). Raises ValueError if
-    there are not as many values as labels.
+    to what bars are compared with: a number, or values (bar,).
     """
-    for title, values in bars.items():
-        if len(values) != len(labels):
-            counts = f"{len(values)} bars for {len(labels)} labels"
-            raise ValueError(f"{counts} in {title!r}: each bar needs one")
     words = [str(label) for label in labels]
     fit = int((WIDTH - 0.6) / (NUMBER * len(words) + 0.2))
     columns = next((c for c in range(fit, 1, -1) if len(bars) % c == 0), 1)

@@ -130,14 +130,10 @@ class Picture:
     def fan(self, hub, others, color, weights, *, curved=False):
         """Join the ``hub`` to all ``others``, as thick as their weights, or one weight.
 
-        Raises ValueError if there are not as many weights as others.
+        Raises ValueError if there are neither one weight nor as many as others.
         """
-        weights = array(weights)
-        if weights.ndim and len(weights) != len(others):
-            raise ValueError(
-                f"{len(weights)} weights for {len(others)} boxes: each needs its own"
-            )
-        for other, weight in zip(others, weights + np.zeros(len(others)), strict=True):
+        weights = np.broadcast_to(array(weights), len(others))
+        for other, weight in zip(others, weights, strict=True):
             self.arrow(hub, other, color, weight=weight, curved=curved)
 
     def line(self, start, end, color):

@@ -147,8 +147,8 @@ def as_cells(outline, shape):
     """Return a boolean tensor of ``shape`` (…, query, key), True in outlined cells.
 
     ``outline`` is a set of pairs (query, key), or a boolean tensor or array that
-    broadcasts to ``shape``. Raises ValueError for a pair outside the map, values that
-    are not boolean, and a shape that does not fit.
+    broadcasts to ``shape``. Raises ValueError for a pair outside the map and values
+    that are not boolean, and RuntimeError for a shape that does not fit.
     """
     if isinstance(outline, (set, frozenset)):
         outline = _from_pairs(outline, *shape[-2:])
@@ -158,13 +158,7 @@ def as_cells(outline, shape):
             "outline must be boolean, or a set of pairs (query, key), got "
             f"{str(cells.dtype).removeprefix('torch.')}"
         )
-    try:
-        return cells.expand(shape)
-    except RuntimeError:
-        raise ValueError(
-            f"outline {tuple(cells.shape)} must broadcast to {tuple(shape)}, of which "
-            "the last two are query and key"
-        ) from None
+    return cells.expand(shape)
 
 
 def draw_outline(ax, cells, *, size):

@@ -1,0 +1,410 @@
+"""Exercises of chapter 12: decoding and GPT."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from tutorial_exercises import Exercise
+from tutorial_lib.attention import scaled_dot_product_attention
+
+
+@Exercise("12.1", "The next word's loss", axes="target")
+def next_token_losses(logits, tokens, lengths):
+    """Return -ln p of every next token, text after text: (target,)."""
+    predictions, targets = logits[:, :-1], tokens[:, 1:]
+    positions = torch.arange(targets.shape[1])
+    mask = positions < lengths[:, None] - 1  # (batch, token)
+    return F.cross_entropy(predictions[mask], targets[mask], reduction="none")
+
+
+@next_token_losses.oracle
+def _(logits, tokens, lengths):
+    losses = []
+    for text, row, length in zip(tokens, logits, lengths, strict=True):
+        for t in range(int(length) - 1):
+            powers = (row[t] - row[t].max()).exp()
+            losses.append(-(powers[text[t + 1]] / powers.sum()).log())
+    return torch.stack(losses) if losses else logits.new_zeros(0)
+
+
+def padded(*lengths):
+    """Make logits, tokens and lengths; padding is 0, and 0 is also a token."""
+    tokens = torch.randint(7, (len(lengths), 6))
+    for row, length in zip(tokens, lengths, strict=True):
+        row[length:] = 0
+    tokens[0, 1] = 0  # a token that looks like padding
+    logits = 2 * torch.randn(len(lengths), 6, 7)
+    return logits.requires_grad_(), tokens, torch.tensor(lengths)
+
+
+@next_token_losses.cases
+def _():
+    yield "the losses of one text without padding", *padded(6)
+    yield "the losses of texts of different lengths", *padded(6, 3, 1, 4)
+
+
+@next_token_losses.demand("gradients reach the logits")
+def _(answer):
+    logits, *others = padded(6, 3)
+    answer(logits, *others)
+    answer.gradients(logits)
+
+
+next_token_losses.hints = """
+- The logits at position t predict the token at position t + 1: drop the last logits and
+  the first token, and predictions and targets are aligned.
+- A text of n tokens has n - 1 targets: make a boolean mask (batch, token) of the
+  positions that have one.
+- `F.cross_entropy(predictions[mask], targets[mask], reduction="none")`.
+"""
+
+next_token_losses.mistakes = """
+You compare the logits at t with the token at t, which the model has already seen. They
+predict the token at t + 1: drop the last logits and the first token.
+    tokens[:, 1:] → tokens[:, :-1]
+    logits[:, :-1], tokens[:, 1:] → logits, tokens
+    and lengths[:, None] - 1 → lengths[:, None]
+You shift twice: the logits at t are compared with the token at t + 2.
+    logits[:, :-1], tokens[:, 1:] → logits[:, :-2], tokens[:, 2:]
+    and lengths[:, None] - 1 → lengths[:, None] - 2
+You shift the wrong way: the logits at t + 1 are compared with the token at t, which
+lies in the past.
+    logits[:, :-1], tokens[:, 1:] → logits[:, 1:], tokens[:, :-1]
+You count losses for padding, too. A text of n tokens has n - 1 targets, and the padding
+after them is no target.
+    predictions[mask], targets[mask] → predictions.flatten(0, 1), targets.flatten()
+You count one loss too many in each text: after its last token comes padding. A text of
+n tokens has n - 1 targets.
+    lengths[:, None] - 1 → lengths[:, None]
+You leave out the last target of each text, its <eos>.
+    lengths[:, None] - 1 → lengths[:, None] - 2
+You take every 0 for padding. Only `lengths` says where padding begins: 0 is a token,
+too.
+    positions < lengths[:, None] - 1 → targets != 0
+    reduction="none" → reduction="none", ignore_index=0
+`F.cross_entropy` takes the softmax by itself: give it logits, not probabilities.
+    predictions[mask] → predictions[mask].softmax(-1)
+The sign is wrong: the loss is -ln p.
+    return F → return -F
+You return the mean. Return the loss of every target: `reduction="none"`.
+    , reduction="none" →
+right:
+    F.cross_entropy(predictions[mask], targets[mask], reduction="none") → -predictions[mask].log_softmax(-1).gather(1, targets[mask][:, None])[:, 0]
+"""
+
+
+@Exercise("12.2", "Top-p by hand", axes="batch vocab")
+def nucleus(logits, p):
+    """Keep the fewest tokens whose probabilities reach p together: (batch, vocab)."""
+    probs, order = logits.softmax(dim=-1).sort(dim=-1, descending=True)
+    before = probs.cumsum(dim=-1) - probs  # of the more probable tokens
+    removed = torch.zeros_like(logits, dtype=torch.bool)
+    removed = removed.scatter(-1, order, before >= p)
+    return logits.masked_fill(removed, -torch.inf)
+
+
+@nucleus.oracle
+def _(logits, p):
+    kept = torch.full_like(logits, -torch.inf)
+    for row, out in zip(logits, kept, strict=True):
+        probs, total = row.softmax(dim=0), 0.0
+        for token in sorted(range(len(row)), key=lambda i: -float(row[i])):
+            if total < p:
+                out[token] = row[token]
+            total += float(probs[token])
+    return kept
+
+
+@nucleus.cases
+def _():
+    rows = [
+        [0.05, 0.15, 0.55, 0.25],
+        [0.7, 0.05, 0.2, 0.05001],
+        [0.24, 0.25, 0.26, 0.2501],
+    ]
+    for p in (0.6, 0.28, 0.72, 0.9):
+        yield "each row keeps its own tokens", torch.tensor(rows).log() + 3, p
+    for p in (0.2, 0.5, 0.9):
+        yield "large vocabularies, and logits of any size", 4 * torch.randn(3, 30), p
+
+
+nucleus.hints = """
+- Sort the probabilities of each row in descending order, and take their `cumsum`.
+- A token is removed if the tokens more probable than it already have p or more
+  together. That is the cumulative sum up to it, minus its own probability.
+- `sort` also returns the index that each token had. `removed.scatter(-1, order, …)`
+  brings the decisions back to these indices.
+"""
+
+nucleus.mistakes = """
+You leave out the token with which the cumulative sum reaches p. The tokens kept must
+have p together: compare p with the sum before each token.
+    before >= p → before + probs > p
+You take the cumulative sum in the order of the vocabulary. Sort first.
+    .sort(dim=-1, descending=True) → .sort(dim=-1, descending=True)
+        order = torch.arange(logits.shape[-1]).expand_as(logits)
+        probs = logits.softmax(dim=-1)
+You begin with the least probable token. Sort in descending order: `descending=True`.
+    , descending=True →
+Your mask is in the sorted order, and the logits are not. Bring each entry back to its
+index: `removed.scatter(-1, order, …)`.
+    removed.scatter(-1, order, before >= p) → before >= p
+You use `gather` where `scatter` is needed: `order` holds the index that each sorted
+token had, and its entry of the mask has to go there.
+    removed.scatter(-1, order, before >= p) → (before >= p).gather(-1, order)
+No token is removed. Is a result thrown away? `masked_fill` and `scatter` return a new
+tensor.
+    logits.masked_fill(removed, -torch.inf) → logits
+You keep the tokens whose own probability is at least p. Top-p keeps tokens whose
+probabilities reach p together.
+    removed.scatter(-1, order, before >= p) → logits.softmax(dim=-1) < p
+You keep the tokens whose own probability is at least 1 - p. Top-p keeps tokens whose
+probabilities reach p together.
+    removed.scatter(-1, order, before >= p) → logits.softmax(dim=-1) < 1 - p
+You keep the tail and remove the nucleus: the mask is inverted.
+    masked_fill(removed → masked_fill(~removed
+You return probabilities. Return logits: those given, and −∞ for the tokens removed.
+    (removed, -torch.inf) → (removed, -torch.inf).softmax(dim=-1)
+You set the logits of the removed tokens to 0. A logit of 0 still gets a probability:
+only −∞ gets none.
+    -torch.inf → 0.0
+You use the mask of the first row for all rows. Each row has its own.
+    removed.scatter(-1, order, before >= p) → removed.scatter(-1, order, before >= p)[:1].expand_as(logits)
+right:
+    removed.scatter(-1, order, before >= p) → logits < logits.gather(-1, order).gather(-1, (before < p).sum(-1, keepdim=True) - 1)
+    descending=True) → descending=False)
+    and before >= p → probs.cumsum(dim=-1) <= 1 - p
+"""
+
+
+@Exercise("12.3", "Grouped-query attention", axes="batch head token d_k")
+def grouped_query_attention(Q, K, V):
+    """Let query heads share keys and values; return (batch, head, token, d_k)."""
+    group_size, tokens = Q.shape[1] // K.shape[1], Q.shape[2]
+    K = K.repeat_interleave(group_size, dim=1)  # (batch, head, token, d_k)
+    V = V.repeat_interleave(group_size, dim=1)
+    mask = torch.ones(tokens, tokens).tril().bool()
+    return scaled_dot_product_attention(Q, K, V, mask)[0]
+
+
+@grouped_query_attention.oracle
+def _(Q, K, V):
+    outputs, group_size = torch.zeros_like(Q), Q.shape[1] // K.shape[1]
+    for b in range(Q.shape[0]):
+        for h in range(Q.shape[1]):
+            for i in range(Q.shape[2]):
+                keys, values = (x[b, h // group_size, : i + 1] for x in (K, V))
+                scores = keys @ Q[b, h, i] / math.sqrt(Q.shape[3])
+                outputs[b, h, i] = scores.softmax(dim=0) @ values
+    return outputs
+
+
+def heads(queries, groups):
+    """Make Q, K and V with so many heads of queries, and of keys and values."""
+    return [torch.randn(2, count, 4, 3) for count in (queries, groups, groups)]
+
+
+@grouped_query_attention.cases
+def _():
+    yield "six query heads in two groups", *heads(6, 2)
+    yield "four groups of two heads, and one group of all", *heads(8, 4)
+    yield "four groups of two heads, and one group of all", *heads(5, 1)
+    yield "as many groups as heads", *heads(3, 3)
+
+
+grouped_query_attention.hints = """
+- With 6 query heads and 2 groups, heads 0, 1 and 2 use keys and values 0, and heads 3,
+  4 and 5 use keys and values 1.
+- `K.repeat_interleave(3, dim=1)` repeats each head three times, one after the other;
+  `K.repeat(1, 3, 1, 1)` would repeat all heads in turn.
+- Then it is causal attention, with the causal mask of chapter 4: `torch.ones(n,
+  n).tril().bool()`.
+"""
+
+grouped_query_attention.mistakes = """
+Your query heads take the groups in turn. Neighboring heads share a group:
+`repeat_interleave`, not `repeat`.
+    K.repeat_interleave(group_size, dim=1) → K.repeat(1, group_size, 1, 1)
+    and V.repeat_interleave(group_size, dim=1) → V.repeat(1, group_size, 1, 1)
+Neighboring query heads share keys, but they take the values in turn. A head needs keys
+and values from the same group.
+    V.repeat_interleave(group_size, dim=1) → V.repeat(1, group_size, 1, 1)
+All query heads use the keys and values of the first group.
+    K.repeat_interleave(group_size, dim=1) → K[:, :1].expand_as(Q)
+    and V.repeat_interleave(group_size, dim=1) → V[:, :1].expand_as(Q)
+The causal mask is missing: your tokens attend to later ones. Each token may attend to
+itself and to those before it.
+    (Q, K, V, mask) → (Q, K, V)
+A token may attend to itself, too: the diagonal of the mask is True.
+    .tril() → .tril(-1)
+Your mask is inverted: True means that a query may attend to a key.
+    mask = torch.ones → mask = ~torch.ones
+You return the attention weights, too. Return the output alone: `[0]`.
+    (Q, K, V, mask)[0] → (Q, K, V, mask)
+You average the queries of a group, so that its heads all have the same output. Heads
+share keys and values, but each keeps its own queries.
+    (Q, K, V, mask) → (Q.unflatten(1, (-1, group_size)).mean(2).repeat_interleave(group_size, dim=1), K, V, mask)
+right:
+    scaled_dot_product_attention(Q, K, V, mask)[0] → F.scaled_dot_product_attention(Q, K, V, is_causal=True)
+"""
+
+NEXT_STEP = {"outputs": "batch query d_v", "K": "batch key d_k", "V": "batch key d_v"}
+
+
+@Exercise("12.4", "A cache for GPT", axes=NEXT_STEP)
+def next_step(x, K, V, W_Q, W_K, W_V):
+    """Attend with one new token; return (batch, 1, d_v) and the longer K and V."""
+    K = torch.cat((K, x @ W_K), dim=1)
+    V = torch.cat((V, x @ W_V), dim=1)
+    scores = (x @ W_Q) @ K.mT / K.shape[-1] ** 0.5  # (batch, 1, key)
+    return scores.softmax(dim=-1) @ V, K, V
+
+
+@next_step.oracle
+def _(x, K, V, W_Q, W_K, W_V):
+    batch, before, _ = K.shape
+    longer = [torch.zeros(batch, before + 1, W.shape[1]) for W in (W_K, W_V)]
+    outputs = torch.zeros(batch, 1, W_V.shape[1])
+    for b in range(batch):
+        for longer_one, old, W in zip(longer, (K, V), (W_K, W_V), strict=True):
+            longer_one[b, :before] = old[b]
+            longer_one[b, before] = x[b, 0] @ W
+        query = x[b, 0] @ W_Q
+        scores = [(query * key).sum() / math.sqrt(len(query)) for key in longer[0][b]]
+        weights = torch.stack(scores).softmax(dim=0)
+        outputs[b, 0] = (weights[:, None] * longer[1][b]).sum(dim=0)
+    return outputs, *longer
+
+
+def cached(before, d_model=6, d_k=3, d_v=5):
+    """Make a new token, the keys and values of those before it, and the matrices."""
+    K, V = torch.randn(2, before, d_k), torch.randn(2, before, d_v)
+    matrices = [torch.randn(d_model, size) for size in (d_k, d_k, d_v)]
+    return torch.randn(2, 1, d_model), K, V, *matrices
+
+
+@next_step.cases
+def _():
+    yield "a new token after four others", *cached(4)
+    yield "the first token, with an empty cache", *cached(0)
+    label = "a new token with d_model = d_k = d_v"
+    yield label, *cached(3, d_model=4, d_k=4, d_v=4)
+
+
+next_step.hints = """
+- Compute the new token's query, key and value. Only the key and the value are appended
+  to the cache: `torch.cat((K, x @ W_K), dim=1)`.
+- The new token may attend to all keys, its own included. No mask is needed: nothing in
+  the cache comes later.
+- The scores are divided by √d_k, where d_k is the size of the last axis of K.
+"""
+
+next_step.mistakes = """
+The new token does not attend to itself: append its key and its value before you compute
+the scores.
+    scores.softmax(dim=-1) @ V → scores[..., :-1].softmax(dim=-1) @ V[:, :-1]
+The new key and value are not kept: return the longer K and V.
+    @ V, K, V → @ V, K[:, :-1], V[:, :-1]
+You put the new key and value in front. Append them at the end of the cache.
+    (K, x @ W_K) → (x @ W_K, K)
+    and (V, x @ W_V) → (x @ W_V, V)
+You append the new token's query to K. Append its key: a query is used once and not
+cached.
+    x @ W_K → x @ W_Q
+The scores are not divided by √d_k.
+    K.mT / K.shape[-1] ** 0.5 → K.mT
+The new token attends only to the first key. Did you set `is_causal=True`? It takes a
+single query for the first token of the text. Leave it off.
+    scores.softmax(dim=-1) @ V → F.scaled_dot_product_attention(x @ W_Q, K, V, is_causal=True)
+right:
+    scores.softmax(dim=-1) @ V → F.scaled_dot_product_attention(x @ W_Q, K, V)
+"""
+
+
+@Exercise("12.5", "Train your own")
+def perplexity_of(model, texts):
+    """Return the perplexity of all next tokens of the texts, as a number."""
+    losses = []
+    for text in texts:
+        tokens = torch.tensor([text])  # (1, token)
+        with torch.no_grad():
+            logits = model(tokens[:, :-1])[0]  # (token, vocab)
+        losses.append(F.cross_entropy(logits, tokens[0, 1:], reduction="none"))
+    return torch.cat(losses).mean().exp().item()
+
+
+@perplexity_of.oracle
+def _(model, texts):
+    total, targets = 0.0, 0
+    with torch.no_grad():
+        for text in texts:
+            for t in range(len(text) - 1):
+                row = model(torch.tensor([text[: t + 1]]))[0, t]
+                total -= float(row.log_softmax(dim=0)[text[t + 1]])
+                targets += 1
+    return math.exp(total / targets)
+
+
+class Model(nn.Module):
+    """Predict from this token and from the mean of all so far; 0 is a token."""
+
+    def __init__(self):
+        super().__init__()
+        self.now, self.before = nn.Embedding(6, 6), nn.Embedding(6, 6)
+
+    def forward(self, tokens):
+        """Return logits (batch, token, 6) for tokens (batch, token)."""
+        positions = torch.arange(1, tokens.shape[1] + 1)[:, None]
+        return self.now(tokens) + self.before(tokens).cumsum(1) / positions
+
+
+def texts(*lengths):
+    """Make texts of so many tokens."""
+    return [[1, *torch.randint(6, (length - 1,)).tolist()] for length in lengths]
+
+
+@perplexity_of.cases
+def _():
+    yield "the perplexity of one text", Model(), texts(7)
+    yield "the perplexity of texts of different lengths", Model(), texts(9, 2, 4, 5)
+    yield "two tokens are a text, too", Model(), texts(2, 2)
+
+
+perplexity_of.hints = """
+- Take one text after the other: `torch.tensor([text])` is (1, token). The input is all
+  token ids but the last, and the targets are all but the first.
+- Collect the losses of all targets of all texts before you take the mean: a long text
+  has more of them than a short one.
+- With `F.cross_entropy(…, reduction="none")` the losses are in nats, so the perplexity
+  is `exp()` of their mean.
+"""
+
+perplexity_of.mistakes = """
+You take the mean loss of each text, and then the mean of these, so that a token of a
+short text counts more than one of a long text. Take one mean over all tokens.
+    , reduction="none" →
+    and torch.cat(losses) → torch.stack(losses)
+You take the perplexity of each text, and then the mean of these. Take one mean of all
+losses first, and its exponential once.
+    , reduction="none") → ).exp()
+    and torch.cat(losses).mean().exp() → torch.stack(losses).mean()
+You take the exponential of each loss, and then the mean. The mean comes first:
+perplexity is the exponential of the mean loss.
+    .mean().exp() → .exp().mean()
+You return the mean loss. The perplexity is its exponential.
+    .exp() →
+These losses are in nats, so the base is e: take `exp`, not a power of 2.
+    .exp() → .exp2()
+You take the exponential of the sum of the losses. The perplexity is the exponential of
+their mean.
+    .mean() → .sum()
+You compare the logits at t with the token at t, which the model has already seen. They
+predict the token at t + 1.
+    tokens[0, 1:] → tokens[0, :-1]
+You use only the losses of the last text. Collect those of all texts.
+    torch.cat(losses) → losses[-1]
+right:
+    F.cross_entropy(logits, tokens[0, 1:], reduction="none") → -logits.log_softmax(dim=-1).gather(1, tokens[0, 1:, None]).flatten()
+"""
