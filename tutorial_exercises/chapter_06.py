@@ -10,7 +10,7 @@ from tutorial_lib.masks import padding_mask
 
 @Exercise("6.1", "Project the keys once", axes="batch query d_hidden")
 def unroll(attention, cell, hidden, memory, mask, steps):
-    """Look and step, again and again; return the states (batch, query, d_hidden)."""
+    """Attend and step in turn; return the hidden states (batch, query, d_hidden)."""
     keys = attention.W_K(memory)  # (batch, key, d_attention), once for all steps
     states = []
     for _ in range(steps):
@@ -47,10 +47,10 @@ def translator(*lengths):
 @unroll.cases
 def _():
     for lengths in ([5, 5], [5, 2], [4]):
-        yield "the states are right, padding or not", *translator(*lengths), 4
+        yield "the hidden states are right, padding or not", *translator(*lengths), 4
 
 
-@unroll.demand("W_K is called once for a sentence")
+@unroll.demand("W_K is called once, whatever the number of steps")
 def _(answer):
     attention, *others = translator(5, 3)
     calls = []
@@ -58,64 +58,64 @@ def _(answer):
     answer(attention, *others, 7)
     if not calls:
         return (
-            "The states are right, but go through the layer attention.W_K itself. "
-            "Calls are counted there."
+            "`attention.W_K` is never called. Call the layer itself, "
+            "`attention.W_K(memory)`: the check counts its calls."
         )
     if len(calls) > 1:
         return (
-            f"The states are right, but 7 steps called attention.W_K {len(calls)} "
-            "times. The keys do not change from word to word: project them before the "
-            "loop."
+            f"In 7 steps `attention.W_K` is called {len(calls)} times. The keys do not "
+            "change from step to step: project them once, before the loop."
         )
 
 
 unroll.hints = """
 - What does not change from step to step? Compute that before the loop.
-- `attention.W_K(memory)` projects all keys; `attention.attend` takes keys that are
-  projected already.
+- `attention.W_K(memory)` projects all keys; `attention.attend` takes projected keys.
 - In the loop: `attention.attend(hidden.unsqueeze(1), keys, memory, mask)`.
 """
 
 unroll.mistakes = """
-The padding is read, too: pass the mask on.
+Your queries attend to the padding, too: pass the mask on to `attention.attend`.
     keys, memory, mask → keys, memory
-Every look asks with the first state. The query is the state of the moment: `hidden`,
-which changes in the loop.
+You use the first hidden state as the query of every step. The query is the current
+state: `hidden`, which changes in the loop.
     states = [] → states, first = [], hidden
     and hidden.unsqueeze(1) → first.unsqueeze(1)
-Every step of the cell starts from the first state. Give it the state of the moment,
+Every step of the cell starts from the first hidden state. Give it the current one,
 `hidden`, as its second input.
     states = [] → states, first = [], hidden
     and (context.squeeze(1), hidden) → (context.squeeze(1), first)
-All your states are the same: `hidden` stays what it was. The cell's answer is the next
-`hidden`, for the next look and the next step.
+All your states are the same, because `hidden` never changes. The cell returns the next
+`hidden`, for the next query and the next step.
     hidden = cell(context.squeeze(1), hidden) → states.append(cell(context.squeeze(1), hidden))
     and states.append(hidden) →
-Your states begin with the one you were given: keep the state after each step.
+Your first state is the one you were given. Keep the state after each step.
     states.append(hidden) →
     and hidden = cell(context.squeeze(1), hidden) → states.append(hidden)
         …
-You step first, and look with the state AFTER the step, as Luong does. Here each look
-asks with the state before it.
+You step first and use the state after the step as the query, as Luong does. Here the
+query is the state before the step.
     context = attention.attend(hidden.unsqueeze(1), keys, memory, mask) → hidden = cell(context[:, 0] if states else memory[:, 0] * 0, hidden)
     and hidden = cell(context.squeeze(1), hidden) → context = attention.attend(hidden.unsqueeze(1), keys, memory, mask)
-You return the contexts. Return the states that the cell makes of them.
+You return the context vectors. Return the hidden states that the cell computes from
+them.
     states.append(hidden) → states.append(context.squeeze(1))
-The query is the state with one more axis, (batch, 1, d_hidden): `hidden.unsqueeze(1)`.
+The query is the hidden state with one more axis, (batch, 1, d_hidden):
+`hidden.unsqueeze(1)`.
     hidden.unsqueeze(1) → hidden
     hidden.unsqueeze(1) → hidden
     and context.squeeze(1) → context[:, 0]
     hidden.unsqueeze(1) → hidden[None]
     and context.squeeze(1) → context[0]
-`attention.attend` takes keys that are projected already, one for each word of the
-memory: `attention.W_K(memory)`.
+`attention.attend` takes projected keys, one for each position of the memory:
+`attention.W_K(memory)`.
     attention.W_K(memory) → memory
 The keys go through `attention.W_K`; `attention.W_Q` is for the query.
     attention.W_K(memory) → attention.W_Q(memory)
-What is read, the values, is the memory as it is.
+The values are the memory itself, not the projected keys.
     keys, memory, mask → keys, keys, mask
-With a single sentence `squeeze()` drops the batch axis, too: `squeeze(1)` drops the
-query axis alone.
+With a batch of one sentence, `squeeze()` removes the batch axis, too. `squeeze(1)`
+removes only the query axis.
     context.squeeze(1) → context.squeeze()
 right:
     context.squeeze(1) → context[:, 0]
@@ -125,10 +125,10 @@ right:
 
 @Exercise("6.2", "Who knows the next word?")
 def changed_rows():
-    """Forward, the states of the words that were read before "bird" stay; backward,
-    those of the words after it. A row of the memory is both states side by side, so
-    that every row knows the whole sentence: the row of "white" can know which noun it
-    belongs to."""
+    """Reading forward, the hidden states before "bird" do not change; reading backward,
+    those after it do not. A row of the memory is both states side by side, so every row
+    depends on the whole sentence: the row of "white" can contain information about the
+    noun that it belongs to."""
     return {"forward": [2, 3], "backward": [0, 1, 2], "both": [0, 1, 2, 3]}
 
 
@@ -157,44 +157,46 @@ def _(answer):
 
 
 changed_rows.hints = """
-- A state knows what was read before it. Reading forward, the words before *bird* were
-  read before anything changed.
+- A hidden state depends only on the words read so far. Reading forward, the words
+  before *bird* were read before anything changed.
 - Forward, row 2 changes and every row after it. Backward is the mirror image.
-- A row of the memory is both states side by side: it changes if one does.
+- A row of the memory is both hidden states side by side: it changes if one of them
+  does.
 """
 
 changed_rows.mistakes = """
-The directions are swapped: reading forward, the words BEFORE *bird* were read before it
-and cannot know it.
+You have swapped the directions: reading forward, the hidden states before *bird* do not
+depend on it.
     "forward": [2, 3] → "forward": [0, 1, 2]
     and "backward": [0, 1, 2] → "backward": [2, 3]
-The state of *bird* itself is made after reading *bird*: row 2 changes in both
+The hidden state at *bird* itself is computed from *bird*: row 2 changes in both
 directions.
     "forward": [2, 3] → "forward": [3]
     and "backward": [0, 1, 2] → "backward": [0, 1]
     and "both": [0, 1, 2, 3] → "both": [0, 1, 3]
-The embedding changes in row 2 alone, but a state is made from the state before it, so
-the change is carried on.
+Only the embedding in row 2 changes, but each hidden state is computed from the one
+before it, so the change is carried on.
     "forward": [2, 3] → "forward": [2]
     and "backward": [0, 1, 2] → "backward": [2]
-A row of the memory holds both states side by side. It changes if one of them does, not
-only if both do.
+A row of the memory contains both hidden states side by side. It changes if one of them
+does, not only if both do.
     "both": [0, 1, 2, 3] → "both": [2]
 The rows are numbered 0 to 3: *the* has row 0, *sleeps* row 3.
     "forward": [2, 3] → "forward": [3, 4]
     and "backward": [0, 1, 2] → "backward": [1, 2, 3]
     and "both": [0, 1, 2, 3] → "both": [1, 2, 3, 4]
-forward: the words of rows 0 and 1 were read before *bird*; from *bird* on, each state
-is made from the one before.
+Forward: the words of rows 0 and 1 are read before *bird*. From *bird* on, each hidden
+state is computed from the one before.
     "forward": [2, 3] → "forward": [0, 1, 2, 3]
     "forward": [2, 3] → "forward": [1, 2, 3]
     "forward": [2, 3] → "forward": [0, 1]
-backward: row 3 was read before *bird*; from *bird* on, towards the start, each state is
-made from the one before.
+Backward: the word of row 3 is read before *bird*. From *bird* on, towards the start of
+the sentence, each hidden state is computed from the one before.
     "backward": [0, 1, 2] → "backward": [0, 1, 2, 3]
     "backward": [0, 1, 2] → "backward": [1, 2]
     "backward": [0, 1, 2] → "backward": [3]
-both: a row of the memory is both states side by side, so it changes if either does.
+Both directions: a row of the memory is both hidden states side by side, so it changes
+if either does.
     "both": [0, 1, 2, 3] → "both": [0, 1, 2]
     "both": [0, 1, 2, 3] → "both": [1, 2, 3]
     "both": [0, 1, 2, 3] → "both": [2, 3]
@@ -203,7 +205,7 @@ both: a row of the memory is both states side by side, so it changes if either d
 
 @Exercise("6.3", "The alignment error rate")
 def alignment_error(weights, sure, possible):
-    """Return the alignment error rate of the heaviest links, over all sentences."""
+    """Return the alignment error rate of the links with the largest weights."""
     hits = total = 0
     for sentence, certain, allowed in zip(weights, sure, possible, strict=True):
         links = set(enumerate(sentence.argmax(dim=-1).tolist()))
@@ -226,58 +228,59 @@ def _(weights, sure, possible):
 
 @alignment_error.cases
 def _():
-    looks = torch.tensor(
+    maps = torch.tensor(
         [[0.7, 0.2, 0.1], [0.3, 0.1, 0.6], [0.1, 0.5, 0.4], [0, 0.2, 0.8]]
     )
     sure = {(0, 0), (1, 1), (2, 1), (3, 2)}
-    yield "one sentence, sure links only", [looks], [sure], [sure]
+    yield "one sentence, sure links only", [maps], [sure], [sure]
     possible = {(1, 2), (1, 0), (0, 0)}
-    yield "possible links are no error", [looks], [sure], [possible]
+    yield "possible links are not errors", [maps], [sure], [possible]
     sure, possible = [{(0, 0), (1, 1), (2, 0)}, {(0, 1)}], [{(1, 2), (0, 0)}, set()]
     label = "several sentences are pooled, not averaged"
-    yield label, [looks, looks[:1]], sure, possible
+    yield label, [maps, maps[:1]], sure, possible
 
 
 alignment_error.hints = """
-- First the links: of each row, the heaviest key, as a set of (row, key).
+- First find the links: for each row the key with the largest weight, as a set of pairs
+  (row, key).
 - A sure link is possible, too: `possible = possible | sure`.
-- With sets, `links & sure` is the intersection and `len` counts it. All sentences share
-  one numerator and one denominator.
+- With sets, `links & sure` is the intersection, and `len` counts its elements. All
+  sentences share one numerator and one denominator.
 """
 
 alignment_error.mistakes = """
-That is the share of agreement. The error rate is 1 minus it.
+You return the rate of agreement. The error rate is 1 minus it.
     return 1 - hits → return hits
-A link of yours that is sure counts twice above the line: |A ∩ S| + |A ∩ P|.
+A link that is sure counts twice in the numerator, in |A ∩ S| and in |A ∩ P|.
     len(links & certain) + len(links & (allowed | certain)) → len(links & (allowed | certain))
-A sure link must count as possible, too, even if the set of possible links leaves it
-out: `possible | sure`.
+A sure link counts as possible, too, even if it is missing from the set of possible
+links: `possible | sure`.
     (allowed | certain) → allowed
-You never use the possible links: one that is found is right, too.
+You do not use the possible links. A possible link that is found is right, too.
     (allowed | certain) → certain
-You join the links of all sentences in one set, where (0, 0) of one sentence and of
-another become one link. Count each sentence, then add the counts.
+You put the links of all sentences into one set, where (0, 0) of two sentences becomes a
+single link. Count in each sentence, then add up the counts.
     hits = total = 0 → A, S, P = set(), set(), set()
     and hits += len(links & certain) + len(links & (allowed | certain)) → A, S, P = A | links, S | certain, P | allowed | certain
     and total += len(links) + len(certain) → hits, total = len(A & S) + len(A & P), len(A) + len(S)
-You average the rates of the sentences, so that a short one weighs as much as a long
-one. Add up counts over all sentences, and divide once.
+You average the error rates of the sentences, so that a short sentence counts as much as
+a long one. Add up the counts of all sentences, and divide once.
     total += len(links) + len(certain) → total += hits / (len(links) + len(certain))
         hits = 0
     and hits / total → total / len(weights)
-You divide by the number of possible links. Below the line stand your links and the SURE
-ones: a possible link that is not found is no error.
+You divide by the number of possible links. The denominator is |A| + |S|: a possible
+link that is not found is not an error.
     len(links) + len(certain) → len(links) + len(allowed | certain)
-You take every weight above a half. Each row has one link, to its heaviest key, however
-small that weight is.
+You take every weight above 0.5. Each row has exactly one link, to the key with the
+largest weight, however small that weight is.
     set(enumerate(sentence.argmax(dim=-1).tolist())) → {(i, j) for i, row in enumerate(sentence) for j, w in enumerate(row) if w > 0.5}
-You took the heaviest row of each column. Each target word, a row, links to its heaviest
-source word.
+You take the largest weight of each column. Each row is a target word, and it is linked
+to the source word with the largest weight.
     set(enumerate(sentence.argmax(dim=-1).tolist())) → {(i, j) for j, i in enumerate(sentence.argmax(dim=0).tolist())}
-Your links are (source, target), the gold ones (target, source): row first.
+Your links are (source, target), but the gold links are (target, source): row first.
     set(enumerate(sentence.argmax(dim=-1).tolist())) → {(j, i) for i, j in enumerate(sentence.argmax(dim=-1).tolist())}
-None of your links is found in the sets. Do they hold tensors, as `argmax` returns them?
-In a set a tensor never equals a number: use `.tolist()`.
+None of your links is found in the sets. Do your links contain tensors, as `argmax`
+returns them? A set never finds a tensor in place of a number: use `.tolist()`.
     sentence.argmax(dim=-1).tolist() → sentence.argmax(dim=-1)
 right:
     links & (allowed | certain) → links & allowed.union(certain)
@@ -333,23 +336,23 @@ def tokens():
 
 @DotProductAttention.cases
 def _():
-    label = "what is read is right, for queries and keys of different sizes"
+    label = "the outputs are right, for queries and keys of different sizes"
     yield label, (3, 6, 8), *tokens()
-    yield "padding is not read", (3, 6, 8), *tokens(), padding_mask([5, 2], 5)
+    yield "no query attends to padding", (3, 6, 8), *tokens(), padding_mask([5, 2], 5)
 
 
-@DotProductAttention.demand("where all is hidden, nothing is NaN")
+@DotProductAttention.demand("a query with no key to attend to gives no NaN")
 def _(answer):
     mask = torch.rand(2, 4, 5) < 0.6
     mask[1, 2] = False
     answer.build(3, 6, 8)
-    read = answer(*tokens(), mask)
-    if read.isnan().any():
+    outputs = answer(*tokens(), mask)
+    if outputs.isnan().any():
         return (
-            "A query that may look at nothing reads NaN: its scores are all −∞. "
-            "`masked_softmax` takes care of that case (chapter 4)."
+            "The output of a query that may attend to no key is NaN. Are all its "
+            "scores −∞? `masked_softmax` takes care of that case (chapter 4)."
         )
-    answer.output = read.where(mask.any(dim=-1, keepdim=True), 0)  # or anything else
+    answer.output = outputs.where(mask.any(dim=-1, keepdim=True), 0)  # or any number
     return answer.same()
 
 
@@ -361,61 +364,62 @@ def _(answer):
 
 
 DotProductAttention.hints = """
-- Queries through `self.W_Q`; the keys come projected already. Then both have d_hidden
-  numbers.
+- Project the queries by `self.W_Q`; the keys are projected already. Then both have
+  d_hidden dimensions.
 - Scores: `Q @ projected_keys.transpose(-2, -1)`, divided by the root of d_hidden.
 - `masked_softmax(scores, mask) @ values` does the rest.
 """
 
 DotProductAttention.mistakes = """
-The scores are not divided by the root of d_hidden: chapter 3 has the reason.
+The scores are not divided by the root of d_hidden. Chapter 3 explains why they should
+be.
     (-2, -1) / Q.shape[-1] ** 0.5 → (-2, -1)
-You divide by d_hidden itself: by its root, `d_hidden ** 0.5`.
+You divide by d_hidden itself. Divide by its root.
     Q.shape[-1] ** 0.5 → Q.shape[-1]
-You divide by the root of d_query. Each product is a sum over the d_hidden numbers of a
-projected query: take the root of that size.
+You divide by the root of d_query. Each dot product is a sum over the d_hidden
+dimensions of a projected query: divide by the root of d_hidden.
     Q.shape[-1] → queries.shape[-1]
-The softmax runs over the queries. Each query shares out its attention over the keys:
-the last axis.
+The softmax runs over the queries. The attention weights of a query sum to 1 over the
+keys: the last axis.
     masked_softmax(scores, mask) → scores.softmax(dim=-2)
-The padding is read, too: give the mask to `masked_softmax`.
+Your queries attend to the padding, too: pass the mask to `masked_softmax`.
     masked_softmax(scores, mask) → masked_softmax(scores)
-Your mask is inverted: True means that a query may look. `masked_fill` wants the places
-to hide, ~mask; `masked_softmax` takes the mask as it is.
+Your mask is inverted: True means that a query may attend to a key. `masked_softmax`
+takes the mask as it is; `masked_fill` takes the positions to hide, `~mask`.
     (scores, mask) → (scores, None if mask is None else ~mask)
     masked_softmax(scores, mask) → scores.masked_fill(torch.tensor(False) if mask is None else mask, -torch.inf).softmax(-1)
     masked_softmax(scores, mask) → scores.masked_fill(torch.tensor(False) if mask is None else mask, -1e9).softmax(-1)
-You average the projected keys. The keys decide where to look; what is read are the
-values.
+You average the projected keys. Keys determine the attention weights; the output is the
+weighted average of the values.
     @ values → @ projected_keys
-`attend` takes keys that are projected already: `forward` gives it `self.W_K(keys)`.
+`attend` takes projected keys: `forward` passes it `self.W_K(keys)`.
     self.W_K(keys) → keys
-The queries have d_query numbers each, the keys d_hidden: put the queries through
-`self.W_Q` first.
+The queries have d_query dimensions and the projected keys d_hidden: project the queries
+by `self.W_Q` first.
     Q = self.W_Q(queries) → Q = queries
-The keys are (batch, key, d_hidden). Turn their last two axes,
-`projected_keys.transpose(-2, -1)`, so that each query meets each key.
+The keys are (batch, key, d_hidden). Swap their last two axes,
+`projected_keys.transpose(-2, -1)`, to get the dot product of each query and each key.
     projected_keys.transpose(-2, -1) → projected_keys
-`attend` gets keys that are projected already: do not put them through `self.W_K` again.
+`attend` gets projected keys: do not project them by `self.W_K` again.
     projected_keys.transpose → self.W_K(projected_keys).transpose
-`self.W_Q` is for the queries: the keys come projected already.
+`self.W_Q` projects the queries; the keys are projected already.
     projected_keys.transpose → self.W_Q(projected_keys).transpose
-`self.W_K` is for the keys: put the queries through `self.W_Q`.
+`self.W_K` projects the keys; project the queries by `self.W_Q`.
     self.W_Q(queries) → self.W_K(queries)
-Weights have a row for each query and a column for each key, (batch, query, key):
-multiply Q by the turned keys, and the weights by the values.
+The attention weights have a row for each query and a column for each key, (batch,
+query, key): multiply Q by the transposed keys, and the weights by the values.
     Q @ projected_keys → projected_keys @ Q
     masked_softmax(scores, mask) → ….transpose(-2, -1)
-`.T` turns all axes, the batch too. Turn the last two only:
+`.T` reverses the order of all axes, the batch axis included. Swap only the last two:
 `projected_keys.transpose(-2, -1)`.
     projected_keys.transpose(-2, -1) → projected_keys.T
-`*` pairs the first query with the first key, the second with the second. Each query
-meets each key in a product of matrices, `@`.
+`*` pairs the first query with the first key, the second with the second. The matrix
+product `@` pairs each query with each key.
     Q @ projected_keys.transpose(-2, -1) → (Q * projected_keys).sum(dim=-1)
 The weights are (batch, query, key) and the values (batch, key, d_v): their product is
-`weights @ values`, and nothing is turned.
+`weights @ values`, and nothing is transposed.
     @ values → @ values.transpose(-2, -1)
-`attend` knows no d_hidden by that name: it is the size of a projected query,
+There is no d_hidden by that name in `attend`. It is the size of a projected query,
 `Q.shape[-1]`.
     Q.shape[-1] → self.d_hidden
     Q.shape[-1] → d_hidden

@@ -9,7 +9,7 @@ from tutorial_lib.attention import masked_softmax
 
 @Exercise("7.1", "Self-attention from three matrices", axes="batch token d_v")
 def self_attention(x, W_Q, W_K, W_V, mask=None):
-    """Let every token read from all tokens; return (batch, token, d_v)."""
+    """Let every token attend to all tokens; return (batch, token, d_v)."""
     Q, K, V = x @ W_Q, x @ W_K, x @ W_V
     scores = Q @ K.transpose(-2, -1) / K.shape[-1] ** 0.5  # (batch, query, key)
     return masked_softmax(scores, mask) @ V
@@ -46,11 +46,11 @@ def mask_of(*rows):
 @self_attention.cases
 def _():
     yield "the outputs are right", *tokens()
-    label = "all sizes alike, so that what is read can be told apart"
+    label = "the outputs are right with d_model = d_k = d_v"
     yield label, *tokens(d_k=6, d_v=6)
     mask = mask_of([1, 0, 0, 1], [1, 1, 0, 0], [0, 1, 1, 1], [0, 0, 0, 1])
-    yield "hidden tokens are not read", *tokens(), mask
-    label = "a token that may look at nothing reads 0"
+    yield "no token attends to a masked one", *tokens(), mask
+    label = "a token that may attend to nothing gets 0"
     yield label, *tokens(), torch.ones(4, 4).tril(-1).bool()
 
 
@@ -71,55 +71,59 @@ self_attention.hints = """
 self_attention.mistakes = """
 The scores are not divided by √d_k.
     (-2, -1) / K.shape[-1] ** 0.5 → (-2, -1)
-You divide by √d_model. A query and a key have d_k numbers, the columns of W_K: divide
-by √d_k.
+You divide by √d_model. Queries and keys have d_k dimensions, one for each column of
+W_K: divide by √d_k.
     K.shape[-1] → x.shape[-1]
 You divide by d_k. Divide by its root.
     K.shape[-1] ** 0.5 → K.shape[-1]
-The weights average the tokens x. Average the values, x W_V.
+Your output is a weighted average of the tokens x. Average the values, x W_V.
     (scores, mask) @ V → (scores, mask) @ x
-The weights average the keys. Average the values, x W_V.
+Your output is a weighted average of the keys. Average the values, x W_V.
     (scores, mask) @ V → (scores, mask) @ K
-Queries and keys are swapped: row i of the scores belongs to query i, so it is Q Kᵀ and
-not K Qᵀ.
+You have swapped queries and keys: row i of the scores belongs to query i, so the scores
+are Q Kᵀ and not K Qᵀ.
     Q @ K.transpose(-2, -1) → K @ Q.transpose(-2, -1)
-Queries and keys come from the same matrix. The queries are x W_Q, the keys x W_K.
+You compute queries and keys with the same matrix. The queries are x W_Q, the keys x W_K.
     x @ W_Q → x @ W_K
     x @ W_K → x @ W_Q
-The softmax runs over the queries. Each query shares out its attention over the keys:
-`dim=-1`.
+The softmax runs over the queries. The attention weights of a query sum to 1 over the
+keys: `dim=-1`.
     masked_softmax(scores, mask) → scores.softmax(dim=-2)
 The mask is not used: `masked_softmax(scores, mask)`.
     masked_softmax(scores, mask) → masked_softmax(scores)
-The mask is the wrong way round: `True` means that a token may look.
+Your mask is inverted: `True` means that a query may attend to a key.
     (scores, mask) → (scores, None if mask is None else ~mask)
-You mask after the softmax, so that the rows no longer sum to 1. Mask the scores
+You mask after the softmax, so the attention weights no longer sum to 1. Mask the scores
 (chapter 4).
     masked_softmax(scores, mask) → (scores.softmax(-1) * (1 if mask is None else mask))
-A token that may look at nothing reads the mean of all values here, as −1e9 is the same
-score for all. `masked_softmax` gives it weights of 0.
+A token that may attend to nothing gets the mean of all values here. Did you fill with a
+finite number such as −1e9? Then all its scores are equal. `masked_softmax` gives it
+weights of 0.
     masked_softmax(scores, mask) → (scores if mask is None else scores.masked_fill(~mask, -1e9)).softmax(-1)
-Where all scores are −∞, softmax divides 0 by 0. `masked_softmax` gives such a token
-weights of 0 (chapter 4).
+The output of a token that may attend to nothing is NaN: if all scores are −∞, softmax
+divides 0 by 0. `masked_softmax` gives such a token weights of 0 (chapter 4).
     masked_softmax(scores, mask) → (scores if mask is None else scores.masked_fill(~mask, -torch.inf)).softmax(-1)
-You add the tokens themselves. Here the layer's output alone is asked for.
+You add the tokens x, as a residual connection does. Return the output of attention
+alone.
     return masked_softmax → return x[..., : V.shape[-1]] + masked_softmax
     return masked_softmax → return x + masked_softmax
     (scores, mask) @ V → … + x
-No token of yours looks ahead. Without a mask every token looks at all.
+No token attends to later ones, as with a causal mask. Without a mask every token
+attends to all tokens.
     return masked_softmax(scores, mask) → past = torch.ones(scores.shape[-2:]).tril().bool()
         return masked_softmax(scores, past if mask is None else mask & past)
-Your softmax runs over the batch. Each query shares out its attention over the keys, the
-last axis: `dim=-1`.
+The softmax runs over the batch. The attention weights of a query sum to 1 over the
+keys, the last axis: `dim=-1`.
     masked_softmax(scores, mask) → (scores if mask is None else scores.masked_fill(~mask, -1e9)).softmax(0)
-The matrices multiply from the right, as they are: `x @ W_Q`. Only PyTorch's `nn.Linear`
-keeps its matrix transposed.
+The matrices multiply from the right, and are not transposed: `x @ W_Q`. Only PyTorch's
+`nn.Linear` stores its matrix transposed.
     x @ W_Q → x @ W_Q.T
     x @ W_K → x @ W_K.T
     x @ W_V → x @ W_V.T
-For the scores turn the last two axes of K around, and of nothing else: `K.mT`.
+The scores are Q Kᵀ: swap the last two axes of K with `K.transpose(-2, -1)`.
     K.transpose(-2, -1) → K
-`K.T` turns the batch around, too. Take `K.mT`, which leaves the batch alone.
+`K.T` reverses the order of all axes, the batch axis included. Swap only the last two:
+`K.transpose(-2, -1)`.
     K.transpose(-2, -1) → K.T
 right:
     K.transpose(-2, -1) → K.mT
@@ -130,7 +134,7 @@ right:
 
 @Exercise("7.2", "Attention that does not look", axes="batch token d_v")
 def blind_attention(x, W_V, mask=None):
-    """Return what self-attention computes when all its scores are 0."""
+    """Return the output of self-attention when all its scores are 0."""
     if mask is None:
         return (x @ W_V).mean(dim=1, keepdim=True).expand(-1, x.shape[1], -1)
     count = mask.sum(dim=-1, keepdim=True).clamp(min=1)  # (query, 1)
@@ -155,53 +159,55 @@ def _():
     label = "with a mask that is not symmetric"
     yield label, torch.randn(2, 4, 6), torch.randn(6, 5), mask
     mask = mask_of([1, 1, 0], [0, 0, 0], [0, 1, 1])
-    label = "a token that may look at nothing reads 0"
+    label = "a token that may attend to nothing gets 0"
     yield label, torch.randn(2, 3, 6), torch.randn(6, 5), mask
 
 
 blind_attention.hints = """
-- If all scores are alike, what are the weights?
-- Without a mask, every token reads the mean of all values; it is the same for every
+- If all scores are equal, what are the attention weights?
+- Without a mask, every token gets the mean of all values; it is the same for every
   token.
-- With a mask, divide each row of the mask by how many `True` it has, and multiply it
-  with the values. A row without any must not divide by 0.
+- With a mask, divide each row of the mask by the number of its `True`, and multiply by
+  the values. A row without any must not be divided by 0.
 """
 
 blind_attention.mistakes = """
-You add the values up. Equal weights sum to 1, so it is their mean.
+You sum the values. The attention weights sum to 1, so equal weights give the mean.
     .mean(dim=1, keepdim=True) → .sum(dim=1, keepdim=True)
     mask / count → mask.float()
-Every token reads only itself here. With equal scores it reads all tokens alike.
+Every token attends only to itself here. With equal scores it attends equally to all
+tokens.
     (x @ W_V).mean(dim=1, keepdim=True).expand(-1, x.shape[1], -1) → x @ W_V
-The mask is not used: hidden tokens are averaged, too.
+The mask is not used: your average includes masked tokens.
     mask is None → True
-You divide by the number of all tokens. Divide by the number of those that the query may
-look at.
+You divide by the number of all tokens. Divide by the number of tokens that the query
+may attend to.
     mask / count → mask / len(mask)
-You divide each column by its sum. The weights of a query are a row: sum over `dim=-1`,
-and keep that axis (`keepdim=True`).
+You divide each column by a sum. The attention weights of a query are a row: sum over
+`dim=-1`, and keep that axis (`keepdim=True`).
     mask.sum(dim=-1, keepdim=True) → mask.sum(dim=-2)
     mask.sum(dim=-1, keepdim=True) → mask.sum(dim=-1)
-Row i of the mask says what token i may look AT: yours is transposed.
+Your mask is transposed: row i says which tokens token i may attend to.
     count = mask.sum → mask = mask.T
         count = mask.sum
-You average over the batch. Each token reads the mean of the tokens of its own sentence:
-`dim=1`.
+You average over the batch. Each token gets the mean over the tokens of its own
+sentence: `dim=1`.
     .mean(dim=1, keepdim=True).expand(-1, x.shape[1], -1) → .mean(dim=0, keepdim=True).expand(len(x), -1, -1)
-You average the numbers of each value. Each token reads the mean of the values of all
-tokens: `dim=1`.
+You average over the dimensions of each value. Each token gets the mean of the values of
+all tokens: `dim=1`.
     .mean(dim=1, keepdim=True) → .mean(dim=2, keepdim=True)
-Every token reads the mean: give each its own copy with `expand`.
+Return the mean once for every token, (batch, token, d_v): `expand` repeats it.
     .mean(dim=1, keepdim=True).expand(-1, x.shape[1], -1) → .mean(dim=1, keepdim=True)
-A token that may look at nothing reads the mean of all values here. It should read 0.
+A token that may attend to nothing gets the mean of all values here. It should get 0.
     mask / count → torch.zeros(mask.shape).masked_fill(~mask, -1e9).softmax(-1)
-A token that may look at nothing divides 0 by 0. Let it divide by 1 instead:
+For a token that may attend to nothing you divide 0 by 0. Divide by 1 instead:
 `.clamp(min=1)`.
     .clamp(min=1) →
-You return 0. Scores of 0 are not weights of 0: softmax makes all weights of a row
-alike, and they sum to 1.
+You return 0. Scores of 0 are not weights of 0: after the softmax all weights of a row
+are equal, and they sum to 1.
     (x @ W_V).mean → (x @ W_V).mul(0).mean
-Booleans have no matrix product. Turn the table into numbers first: `.float()`.
+PyTorch cannot multiply a boolean matrix by a float one. Convert the mask first:
+`.float()`.
     mask / count → mask
 right:
     .expand(-1, x.shape[1], -1) → .repeat(1, x.shape[1], 1)
@@ -211,7 +217,7 @@ right:
 
 @Exercise("7.3", "Who heard of whom", axes="output input")
 def heard_of(reads, layers):
-    """Tell which output depends on which input: boolean (output, input)."""
+    """Say which output depends on which input: boolean (output, input)."""
     one_layer = (reads | torch.eye(len(reads), dtype=torch.bool)).float()
     known = torch.eye(len(reads))
     for _ in range(layers):
@@ -235,57 +241,58 @@ def _(reads, layers):
 def _():
     chain = torch.ones(10, 10).tril(-1).triu(-1).bool()  # each reads the one before
     for layers in (4, 2, 1):
-        yield "four layers, two and one on a directed chain", chain, layers
-    yield "no layer at all: everyone knows themselves", chain[:4, :4], 0
+        yield "four layers, two layers and one on a directed chain", chain, layers
+    yield "without a layer each output depends on its own input alone", chain[:4, :4], 0
     yield "any graph", torch.rand(7, 7) < 0.2, 2
-    yield "some nodes read from themselves", (torch.rand(7, 7) < 0.5).triu(), 2
+    yield "some nodes attend to themselves", (torch.rand(7, 7) < 0.5).triu(), 2
 
 
 heard_of.hints = """
-- Before the first layer every node knows itself alone: the identity.
-- One layer: a node knows what it knew and what those knew that it reads from. So give
-  `reads` a diagonal first.
-- With numbers instead of booleans this is a matrix product: `(table @ known >
+- Before the first layer every node depends on its own input alone: the identity matrix.
+- After a layer, a node has its own information and that of all nodes it reads from. So
+  add the diagonal to `reads` first.
+- With numbers instead of booleans this is a matrix product: `(one_layer @ known >
   0).float()`, once for each layer.
 """
 
 heard_of.mistakes = """
-A node that does not read from itself forgets what it knew. The layer's output is added
-to what came in: give the table a diagonal, `reads | torch.eye(...).bool()`.
+A node that does not read from itself loses its own information. The layer's output is
+added to its input: add the diagonal, `reads | torch.eye(...).bool()`.
     (reads | torch.eye(len(reads), dtype=torch.bool)) → reads
-The arrows run the wrong way: row i of `reads` says what node i reads FROM.
+The edges point the wrong way: row i of `reads` says which nodes node i reads from.
     one_layer @ known → one_layer.T @ known
-You let news run against the arrows, too: row i reads from column j, and that does not
-mean that j reads from i.
+You pass information in both directions of an edge. If node i reads from node j, that
+does not mean that j reads from i.
     reads | torch.eye → reads | reads.T | torch.eye
-News goes further than one step a layer: you pass on until nothing changes, or write
-into the table that the same layer still reads. Make each layer's table from the one
-before.
+Information travels more than one edge per layer. Do you repeat until nothing changes,
+or overwrite a matrix that the same layer still reads? Compute each layer's matrix from
+the one before.
     range(layers) → range(len(reads))
     known = (one_layer @ known > 0).float() → for i in range(len(reads)):
             known[i] = (one_layer[i] @ known > 0).float()
-You multiply the table by itself, so that the steps double with each layer: 1, 2, 4, 8.
-A layer adds one step: multiply by the table of one layer.
+You square the matrix in each layer, so the distance doubles: 1, 2, 4, 8. A layer adds
+one edge: multiply by the matrix of one layer.
     range(layers) → range(layers - 1)
     and known = (one_layer @ known > 0) → one_layer = known = (one_layer @ one_layer > 0)
-You begin with what one layer knows. Without a layer everyone knows themselves alone:
-begin with the identity.
+You start from the matrix of one layer. Without a layer every node depends on its own
+input alone: start from the identity matrix.
     known = torch.eye(len(reads)) → known = one_layer
     and range(layers) → range(layers - 1)
-You pass the news on once, whatever `layers` says.
+You pass information on once, whatever `layers` is.
     range(layers) → range(1)
-That is one layer too few. Begin with the identity: before the first layer every node
-knows itself.
+That is one layer too few. Start from the identity matrix, and multiply once for each
+layer.
     range(layers) → range(layers - 1)
-That is one layer too many. Begin with the identity: before the first layer every node
-knows itself alone.
+That is one layer too many. Start from the identity matrix: before the first layer every
+node depends on its own input alone.
     range(layers) → range(layers + 1)
-Return booleans: the product counts the ways from node to node, and the question is
-whether there is one. Compare with 0.
+Return booleans. Your matrix counts the paths from node to node, and the question is
+whether there is one: compare with 0.
     known.bool() → torch.linalg.matrix_power(one_layer, layers)
+Return booleans: your matrix has the right entries, but as numbers 0 and 1.
     known.bool() → known
-Booleans have no matrix product. Turn the table into numbers first: `.float()`. If the
-result shall be boolean, ask which entries are `> 0`.
+PyTorch has no matrix product of booleans. Convert the matrices first, `.float()`, and
+ask afterwards which entries are `> 0`.
     (one_layer @ known > 0).float() → one_layer.bool() @ known.bool()
 right:
     one_layer @ known → known @ one_layer
@@ -298,7 +305,7 @@ def flops_of(n, d, k, r):
     """Return the FLOPs of three layers, as a dictionary of whole numbers."""
     return {
         "self-attention": 4 * n**2 * d,  # n² scores of d products, and n · d outputs
-        "convolution": 2 * k * n * d**2,  # of k places, a d × d matrix each
+        "convolution": 2 * k * n * d**2,  # k positions, a d × d matrix each
         "restricted attention": 4 * n * (2 * r + 1) * d,
     }
 
@@ -321,29 +328,30 @@ def _(n, d, k, r):
 
 
 def count_error(answer, layer):
-    """Look at one layer's count, and say no more than whether it is too large."""
+    """Say whether the count of one layer is too large or too small, and no more."""
     for sizes in ((7, 5, 3, 2), (4, 6, 5, 1), (2, 4, 3, 3)):
-        counts, right = answer(*sizes), answer.expected()
+        counts = answer(*sizes)
+        right = answer.expected()
         if not isinstance(counts, dict) or counts.keys() != right.keys():
             return f"Return a dictionary with three entries: {', '.join(right)}."
         answer.output = right | {layer: counts[layer]}  # mistakes change one entry
         if answer.same():
             size = "large" if counts[layer] > right[layer] else "small"
             inputs = "n = {}, d = {}, k = {} and r = {}".format(*sizes)
-            return f"{layer}: with {inputs} your count is too {size}."
+            return f"{layer.capitalize()}: with {inputs} your count is too {size}."
 
 
-@flops_of.demand("self-attention")
+@flops_of.demand("the FLOPs of self-attention")
 def _(answer):
     return count_error(answer, "self-attention")
 
 
-@flops_of.demand("convolution")
+@flops_of.demand("the FLOPs of a convolution")
 def _(answer):
     return count_error(answer, "convolution")
 
 
-@flops_of.demand("restricted attention")
+@flops_of.demand("the FLOPs of restricted attention")
 def _(answer):
     return count_error(answer, "restricted attention")
 
@@ -357,26 +365,27 @@ flops_of.hints = """
 """
 
 flops_of.mistakes = """
-Self-attention: leave the projections out. The bill is for mixing alone.
+Self-attention: leave the projections out. The exercise counts only the mixing.
     4 * n**2 * d, → 4 * n**2 * d + 6 * n * d**2,
     4 * n**2 * d, → 4 * n**2 * d + 8 * n * d**2,
-You count one addition less than products in each sum. That is exact, but FLOPs are
-counted in pairs, an addition for every product: 2 · d for d products.
+In each sum you count one addition less than multiplications. That is exact, but by
+convention every multiplication counts together with an addition.
     4 * n**2 * d, → n**2 * (2 * d - 1) + n * d * (2 * n - 1),
     2 * k * n * d**2 → n * d * (2 * k * d - 1)
     2 * k * n * d**2 → k * n * d * (2 * d - 1)
     4 * n * (2 * r + 1) * d → n * ((2 * r + 1) * (2 * d - 1) + d * (4 * r + 1))
-Self-attention: your count is half of what it should be. Are both matrix products in it,
-the scores and the outputs? Do a multiplication and an addition count as two?
+Self-attention: your count is half of what it should be. Does it include both matrix
+products, the scores and the outputs? Do a multiplication and an addition count as two?
     4 * n**2 * d, → 2 * n**2 * d,
 Self-attention: two things are missing. There are two matrix products, scores and
 outputs, and in each a multiplication and an addition count as two.
     4 * n**2 * d, → n**2 * d,
 Self-attention: you mix up n and d. There is a score for every pair of tokens, and d is
-the length of the vectors.
+the number of dimensions.
     4 * n**2 * d, → 4 * n * d**2,
     4 * n**2 * d, → 2 * n * d**2,
-Self-attention: a score is not one product but a sum of products, and so is an output.
+Self-attention: every score is a dot product, and so is every entry of the outputs. You
+count at least one of these as a single operation, or as two.
     4 * n**2 * d, → 4 * n**2,
     4 * n**2 * d, → 2 * n**2,
     4 * n**2 * d, → 2 * n**2 * d + 2 * n**2,
@@ -387,40 +396,43 @@ Self-attention: you count something twice. There are two matrix products, no mor
     4 * n**2 * d, → 6 * n**2 * d,
 Convolution: a multiplication and an addition count as two.
     2 * k * n * d**2 → k * n * d**2
-Convolution: each place of the window has a matrix, not a vector or a number.
+Convolution: each position of the window has a matrix, not a vector of weights.
     2 * k * n * d**2 → 2 * k * n * d
     2 * k * n * d**2 → k * n * d
-Convolution: you count one place of the window. There are k, each with its own matrix.
+Convolution: you count one position of the window. There are k, each with its own
+matrix.
     2 * k * n * d**2 → 2 * n * d**2
-Convolution: k is the whole window, not what it sees on either side.
+Convolution: k is the size of the whole window, not the number of neighbors per side.
     2 * k * n * d**2 → 2 * (2 * k + 1) * n * d**2
-Convolution: you count one token. The window is laid on each of them.
+Convolution: you count one output. There is one for each token.
     2 * k * n * d**2 → 2 * k * d**2
-Convolution: the tokens are in a row, so the window has k places, not a square of them.
+Convolution: the tokens form a sequence, so the window has k positions in all.
     2 * k * n * d**2 → 2 * k**2 * n * d**2
-Convolution: you count something twice. Each place of the window has one matrix product.
+Convolution: you count something twice. Each position of the window has one
+matrix product.
     2 * k * n * d**2 → 4 * k * n * d**2
-Convolution: nothing is taken off at the edges.
+Convolution: there is an output for every token, those at the edges included.
     2 * k * n * d**2 → 2 * (n - k + 1) * k * d**2
-Restricted attention: here a token at the edge computes 2r + 1 scores, too, and masks
-those that fall outside. So nothing is taken off at the edges.
+Restricted attention: you count fewer keys for the tokens at the edges. Here they count
+as many as all others.
     4 * n * (2 * r + 1) * d → 4 * n * min(n, 2 * r + 1) * d
     4 * n * (2 * r + 1) * d → 4 * sum(min(n, i + r + 1) - max(0, i - r) for i in range(n)) * d
-Restricted attention: a token sees r tokens on either side, and itself. Some of these
-are missing.
+Restricted attention: a token attends to r tokens on either side and to itself. Your
+count leaves some of these out.
     (2 * r + 1) → (r + 1)
     (2 * r + 1) → r
     (2 * r + 1) → (2 * r)
-Restricted attention: your count is half of what it should be. Are both matrix products
-in it, the scores and the outputs? Do a multiplication and an addition count as two?
+Restricted attention: your count is half of what it should be. Does it include both
+matrix products, the scores and the outputs? Do a multiplication and an addition count
+as two?
     4 * n * (2 * r + 1) * d → 2 * n * (2 * r + 1) * d
 Restricted attention: two things are missing. There are two matrix products, scores and
 outputs, and in each a multiplication and an addition count as two.
     4 * n * (2 * r + 1) * d → n * (2 * r + 1) * d
-Restricted attention: you count one query. Each token is one.
+Restricted attention: you count one query. Every token has a query.
     4 * n * (2 * r + 1) * d → 4 * (2 * r + 1) * d
-Restricted attention: a score is not one product but a sum of products, and so is an
-output.
+Restricted attention: every score is a dot product, and so is every entry of the
+outputs. You count these as a single operation, or as two.
     4 * n * (2 * r + 1) * d → 4 * n * (2 * r + 1)
     4 * n * (2 * r + 1) * d → 2 * n * (2 * r + 1)
 Restricted attention: you count something twice. There are two matrix products, no more.
