@@ -1,0 +1,429 @@
+"""Exercises of chapter 6: Bahdanau attention."""
+
+import torch
+from torch import nn
+
+from tutorial_exercises import Exercise
+from tutorial_lib.attention import AdditiveAttention, masked_softmax
+from tutorial_lib.masks import padding_mask
+
+
+@Exercise("6.1", "Project the keys once", axes="batch query d_hidden")
+def unroll(attention, cell, hidden, memory, mask, steps):
+    """Attend and step in turn; return the hidden states (batch, query, d_hidden)."""
+    keys = attention.W_K(memory)  # (batch, key, d_attention), once for all steps
+    states = []
+    for _ in range(steps):
+        context = attention.attend(hidden.unsqueeze(1), keys, memory, mask)
+        hidden = cell(context.squeeze(1), hidden)
+        states.append(hidden)
+    return torch.stack(states, dim=1)
+
+
+@unroll.oracle
+def _(attention, cell, hidden, memory, mask, steps):
+    keys, states = attention.W_K(memory), []
+    for _ in range(steps):
+        contexts = torch.zeros(len(memory), memory.shape[2])
+        for b, query in enumerate(attention.W_Q(hidden)):
+            seen = mask[b, 0]
+            hidden_units = [torch.tanh(query + key) for key in keys[b, seen]]
+            scores = attention.w_v(torch.stack(hidden_units))[:, 0]
+            contexts[b] = scores.softmax(dim=0) @ memory[b, seen]
+        hidden = cell(contexts, hidden)
+        states.append(hidden)
+    return torch.stack(states, dim=1)
+
+
+def translator(*lengths):
+    """Make all inputs of `unroll` but the last, with sizes that all differ."""
+    attention, cell = AdditiveAttention(3, 4, 6), nn.GRUCell(4, 3)
+    for weight in attention.parameters():
+        nn.init.normal_(weight)
+    hidden, memory = torch.randn(len(lengths), 3), torch.randn(len(lengths), 5, 4)
+    return attention, cell, hidden, memory, padding_mask(lengths, 5)
+
+
+@unroll.cases
+def _():
+    for lengths in ([5, 5], [5, 2], [4]):
+        yield "the hidden states are right, padding or not", *translator(*lengths), 4
+
+
+@unroll.demand("W_K is called once, whatever the number of steps")
+def _(answer):
+    attention, *others = translator(5, 3)
+    calls = []
+    attention.W_K.register_forward_hook(lambda *_: calls.append(1))
+    answer(attention, *others, 7)
+    if not calls:
+        return (
+            "`attention.W_K` is never called. Call the layer itself, "
+            "`attention.W_K(memory)`: the check counts its calls."
+        )
+    if len(calls) > 1:
+        return (
+            f"In 7 steps `attention.W_K` is called {len(calls)} times. The keys do not "
+            "change from step to step: project them once, before the loop."
+        )
+
+
+unroll.hints = """
+- What does not change from step to step? Compute that before the loop.
+- `attention.W_K(memory)` projects all keys; `attention.attend` takes projected keys.
+- In the loop: `attention.attend(hidden.unsqueeze(1), keys, memory, mask)`.
+"""
+
+unroll.mistakes = """
+Your queries attend to the padding, too: pass the mask on to `attention.attend`.
+    keys, memory, mask → keys, memory
+You use the first hidden state as the query of every step. The query is the current
+state: `hidden`, which changes in the loop.
+    states = [] → states, first = [], hidden
+    and hidden.unsqueeze(1) → first.unsqueeze(1)
+Every step of the cell starts from the first hidden state. Give it the current one,
+`hidden`, as its second input.
+    states = [] → states, first = [], hidden
+    and (context.squeeze(1), hidden) → (context.squeeze(1), first)
+All your states are the same, because `hidden` never changes. The cell returns the next
+`hidden`, for the next query and the next step.
+    hidden = cell(context.squeeze(1), hidden) → states.append(cell(context.squeeze(1), hidden))
+    and states.append(hidden) →
+Your first state is the one you were given. Keep the state after each step.
+    states.append(hidden) →
+    and hidden = cell(context.squeeze(1), hidden) → states.append(hidden)
+        …
+You step first and use the state after the step as the query, as Luong does. Here the
+query is the state before the step.
+    context = attention.attend(hidden.unsqueeze(1), keys, memory, mask) → hidden = cell(context[:, 0] if states else memory[:, 0] * 0, hidden)
+    and hidden = cell(context.squeeze(1), hidden) → context = attention.attend(hidden.unsqueeze(1), keys, memory, mask)
+You return the context vectors. Return the hidden states that the cell computes from
+them.
+    states.append(hidden) → states.append(context.squeeze(1))
+The query is the hidden state with one more axis, (batch, 1, d_hidden):
+`hidden.unsqueeze(1)`.
+    hidden.unsqueeze(1) → hidden
+    hidden.unsqueeze(1) → hidden
+    and context.squeeze(1) → context[:, 0]
+    hidden.unsqueeze(1) → hidden[None]
+    and context.squeeze(1) → context[0]
+`attention.attend` takes projected keys, one for each position of the memory:
+`attention.W_K(memory)`.
+    attention.W_K(memory) → memory
+The keys go through `attention.W_K`; `attention.W_Q` is for the query.
+    attention.W_K(memory) → attention.W_Q(memory)
+The values are the memory itself, not the projected keys.
+    keys, memory, mask → keys, keys, mask
+With a batch of one sentence, `squeeze()` removes the batch axis, too. `squeeze(1)`
+removes only the query axis.
+    context.squeeze(1) → context.squeeze()
+right:
+    context.squeeze(1) → context[:, 0]
+    hidden.unsqueeze(1) → hidden[:, None]
+"""
+
+
+@Exercise("6.2", "Who knows the next word?")
+def changed_rows():
+    """Reading forward, the hidden states before "bird" do not change; reading backward,
+    those after it do not. A row of the memory is both states side by side, so every row
+    depends on the whole sentence: the row of "white" can contain information about the
+    noun that it belongs to."""
+    return {"forward": [2, 3], "backward": [0, 1, 2], "both": [0, 1, 2, 3]}
+
+
+@changed_rows.oracle
+def _():
+    changed, rows = 2, range(4)
+    forward = [j for j in rows if changed in rows[: j + 1]]
+    backward = [j for j in rows if changed in rows[j:]]
+    both = sorted({*forward, *backward})
+    return {"forward": forward, "backward": backward, "both": both}
+
+
+@changed_rows.demand("the rows that change")
+def _(answer):
+    given = answer()
+    try:  # in any order, and in sets, ranges or tensors
+        rows = {name: sorted({int(row) for row in given[name]}) for name in given}
+    except (TypeError, ValueError, IndexError):
+        rows = {}
+    if rows.keys() != {"forward", "backward", "both"}:
+        return (
+            "Answer with three lists of rows: {'forward': [...], 'backward': [...], …}."
+        )
+    answer.given = answer.output = rows
+    return answer.same()
+
+
+changed_rows.hints = """
+- A hidden state depends only on the words read so far. Reading forward, the words
+  before *bird* were read before anything changed.
+- Forward, row 2 changes and every row after it. Backward is the mirror image.
+- A row of the memory is both hidden states side by side: it changes if one of them
+  does.
+"""
+
+changed_rows.mistakes = """
+You have swapped the directions: reading forward, the hidden states before *bird* do not
+depend on it.
+    "forward": [2, 3] → "forward": [0, 1, 2]
+    and "backward": [0, 1, 2] → "backward": [2, 3]
+The hidden state at *bird* itself is computed from *bird*: row 2 changes in both
+directions.
+    "forward": [2, 3] → "forward": [3]
+    and "backward": [0, 1, 2] → "backward": [0, 1]
+    and "both": [0, 1, 2, 3] → "both": [0, 1, 3]
+Only the embedding in row 2 changes, but each hidden state is computed from the one
+before it, so the change is carried on.
+    "forward": [2, 3] → "forward": [2]
+    and "backward": [0, 1, 2] → "backward": [2]
+A row of the memory contains both hidden states side by side. It changes if one of them
+does, not only if both do.
+    "both": [0, 1, 2, 3] → "both": [2]
+The rows are numbered 0 to 3: *the* has row 0, *sleeps* row 3.
+    "forward": [2, 3] → "forward": [3, 4]
+    and "backward": [0, 1, 2] → "backward": [1, 2, 3]
+    and "both": [0, 1, 2, 3] → "both": [1, 2, 3, 4]
+Forward: the words of rows 0 and 1 are read before *bird*. From *bird* on, each hidden
+state is computed from the one before.
+    "forward": [2, 3] → "forward": [0, 1, 2, 3]
+    "forward": [2, 3] → "forward": [1, 2, 3]
+    "forward": [2, 3] → "forward": [0, 1]
+Backward: the word of row 3 is read before *bird*. From *bird* on, towards the start of
+the sentence, each hidden state is computed from the one before.
+    "backward": [0, 1, 2] → "backward": [0, 1, 2, 3]
+    "backward": [0, 1, 2] → "backward": [1, 2]
+    "backward": [0, 1, 2] → "backward": [3]
+Both directions: a row of the memory is both hidden states side by side, so it changes
+if either does.
+    "both": [0, 1, 2, 3] → "both": [0, 1, 2]
+    "both": [0, 1, 2, 3] → "both": [1, 2, 3]
+    "both": [0, 1, 2, 3] → "both": [2, 3]
+"""
+
+
+@Exercise("6.3", "The alignment error rate")
+def alignment_error(weights, sure, possible):
+    """Return the alignment error rate of the links with the largest weights."""
+    hits = total = 0
+    for sentence, certain, allowed in zip(weights, sure, possible, strict=True):
+        links = set(enumerate(sentence.argmax(dim=-1).tolist()))
+        hits += len(links & certain) + len(links & (allowed | certain))
+        total += len(links) + len(certain)
+    return 1 - hits / total
+
+
+@alignment_error.oracle
+def _(weights, sure, possible):
+    hits = total = 0
+    for sentence, certain, allowed in zip(weights, sure, possible, strict=True):
+        for i, row in enumerate(sentence.tolist()):
+            link = (i, row.index(max(row)))
+            hits += (link in certain) + (link in certain or link in allowed)
+            total += 1
+        total += len(certain)
+    return 1 - hits / total
+
+
+@alignment_error.cases
+def _():
+    maps = torch.tensor(
+        [[0.7, 0.2, 0.1], [0.3, 0.1, 0.6], [0.1, 0.5, 0.4], [0, 0.2, 0.8]]
+    )
+    sure = {(0, 0), (1, 1), (2, 1), (3, 2)}
+    yield "one sentence, sure links only", [maps], [sure], [sure]
+    possible = {(1, 2), (1, 0), (0, 0)}
+    yield "possible links are not errors", [maps], [sure], [possible]
+    sure, possible = [{(0, 0), (1, 1), (2, 0)}, {(0, 1)}], [{(1, 2), (0, 0)}, set()]
+    label = "several sentences are pooled, not averaged"
+    yield label, [maps, maps[:1]], sure, possible
+
+
+alignment_error.hints = """
+- First find the links: for each row the key with the largest weight, as a set of pairs
+  (row, key).
+- A sure link is possible, too: `possible = possible | sure`.
+- With sets, `links & sure` is the intersection, and `len` counts its elements. All
+  sentences share one numerator and one denominator.
+"""
+
+alignment_error.mistakes = """
+You return the rate of agreement. The error rate is 1 minus it.
+    return 1 - hits → return hits
+A link that is sure counts twice in the numerator, in |A ∩ S| and in |A ∩ P|.
+    len(links & certain) + len(links & (allowed | certain)) → len(links & (allowed | certain))
+A sure link counts as possible, too, even if it is missing from the set of possible
+links: `possible | sure`.
+    (allowed | certain) → allowed
+You do not use the possible links. A possible link that is found is right, too.
+    (allowed | certain) → certain
+You put the links of all sentences into one set, where (0, 0) of two sentences becomes a
+single link. Count in each sentence, then add up the counts.
+    hits = total = 0 → A, S, P = set(), set(), set()
+    and hits += len(links & certain) + len(links & (allowed | certain)) → A, S, P = A | links, S | certain, P | allowed | certain
+    and total += len(links) + len(certain) → hits, total = len(A & S) + len(A & P), len(A) + len(S)
+You average the error rates of the sentences, so that a short sentence counts as much as
+a long one. Add up the counts of all sentences, and divide once.
+    total += len(links) + len(certain) → total += hits / (len(links) + len(certain))
+        hits = 0
+    and hits / total → total / len(weights)
+You divide by the number of possible links. The denominator is |A| + |S|: a possible
+link that is not found is not an error.
+    len(links) + len(certain) → len(links) + len(allowed | certain)
+You take every weight above 0.5. Each row has exactly one link, to the key with the
+largest weight, however small that weight is.
+    set(enumerate(sentence.argmax(dim=-1).tolist())) → {(i, j) for i, row in enumerate(sentence) for j, w in enumerate(row) if w > 0.5}
+You take the largest weight of each column. Each row is a target word, and it is linked
+to the source word with the largest weight.
+    set(enumerate(sentence.argmax(dim=-1).tolist())) → {(i, j) for j, i in enumerate(sentence.argmax(dim=0).tolist())}
+Your links are (source, target), but the gold links are (target, source): row first.
+    set(enumerate(sentence.argmax(dim=-1).tolist())) → {(j, i) for i, j in enumerate(sentence.argmax(dim=-1).tolist())}
+None of your links is found in the sets. Do your links contain tensors, as `argmax`
+returns them? A set never finds a tensor in place of a number: use `.tolist()`.
+    sentence.argmax(dim=-1).tolist() → sentence.argmax(dim=-1)
+right:
+    links & (allowed | certain) → links & allowed.union(certain)
+"""
+
+
+@Exercise("6.4", "A dot product instead", axes="batch query d_v")
+class DotProductAttention(nn.Module):
+    """Attention that scores by (q W_Q) · (k W_K) / √d_hidden."""
+
+    def __init__(self, d_query, d_key, d_hidden):
+        super().__init__()
+        self.W_Q = nn.Linear(d_query, d_hidden, bias=False)
+        self.W_K = nn.Linear(d_key, d_hidden, bias=False)
+
+    def forward(self, queries, keys, values, mask=None):
+        """Project the keys, then attend."""
+        return self.attend(queries, self.W_K(keys), values, mask)
+
+    def attend(self, queries, projected_keys, values, mask=None):
+        """Return (batch, query, d_v), from keys that are projected already."""
+        Q = self.W_Q(queries)  # (batch, query, d_hidden)
+        scores = Q @ projected_keys.transpose(-2, -1) / Q.shape[-1] ** 0.5
+        return masked_softmax(scores, mask) @ values
+
+
+@DotProductAttention.oracle
+class _(nn.Module):
+    def __init__(self, d_query, d_key, d_hidden):
+        super().__init__()
+        self.W_Q = nn.Linear(d_query, d_hidden, bias=False)
+        self.W_K = nn.Linear(d_key, d_hidden, bias=False)
+
+    def forward(self, queries, keys, values, mask=None):
+        return self.attend(queries, self.W_K(keys), values, mask)
+
+    def attend(self, queries, projected_keys, values, mask=None):
+        outputs = queries.new_zeros(*queries.shape[:2], values.shape[-1])
+        for b, sentence in enumerate(queries):
+            for i, query in enumerate(self.W_Q(sentence)):
+                seen = slice(None) if mask is None else mask[b, i % mask.shape[1]]
+                products = [(query * key).sum() for key in projected_keys[b, seen]]
+                if products:
+                    scores = torch.stack(products) / len(query) ** 0.5
+                    outputs[b, i] = scores.softmax(dim=0) @ values[b, seen]
+        return outputs
+
+
+def tokens():
+    """Make queries, keys and values of two sentences, with sizes that all differ."""
+    return torch.randn(2, 4, 3), torch.randn(2, 5, 6), torch.randn(2, 5, 7)
+
+
+@DotProductAttention.cases
+def _():
+    label = "the outputs are right, for queries and keys of different sizes"
+    yield label, (3, 6, 8), *tokens()
+    yield "no query attends to padding", (3, 6, 8), *tokens(), padding_mask([5, 2], 5)
+
+
+@DotProductAttention.demand("a query with no key to attend to gives no NaN")
+def _(answer):
+    mask = torch.rand(2, 4, 5) < 0.6
+    mask[1, 2] = False
+    answer.build(3, 6, 8)
+    outputs = answer(*tokens(), mask)
+    if outputs.isnan().any():
+        return (
+            "The output of a query that may attend to no key is NaN. Are all its "
+            "scores −∞? `masked_softmax` takes care of that case (chapter 4)."
+        )
+    answer.output = outputs.where(mask.any(dim=-1, keepdim=True), 0)  # or any number
+    return answer.same()
+
+
+@DotProductAttention.demand("gradients reach both projections")
+def _(answer):
+    weights = answer.build(3, 6, 8).parameters()
+    answer(*tokens())
+    answer.gradients(*weights)
+
+
+DotProductAttention.hints = """
+- Project the queries by `self.W_Q`; the keys are projected already. Then both have
+  d_hidden dimensions.
+- Scores: `Q @ projected_keys.transpose(-2, -1)`, divided by the root of d_hidden.
+- `masked_softmax(scores, mask) @ values` does the rest.
+"""
+
+DotProductAttention.mistakes = """
+The scores are not divided by the root of d_hidden. Chapter 3 explains why they should
+be.
+    (-2, -1) / Q.shape[-1] ** 0.5 → (-2, -1)
+You divide by d_hidden itself. Divide by its root.
+    Q.shape[-1] ** 0.5 → Q.shape[-1]
+You divide by the root of d_query. Each dot product is a sum over the d_hidden
+dimensions of a projected query: divide by the root of d_hidden.
+    Q.shape[-1] → queries.shape[-1]
+The softmax runs over the queries. The attention weights of a query sum to 1 over the
+keys: the last axis.
+    masked_softmax(scores, mask) → scores.softmax(dim=-2)
+Your queries attend to the padding, too: pass the mask to `masked_softmax`.
+    masked_softmax(scores, mask) → masked_softmax(scores)
+Your mask is inverted: True means that a query may attend to a key. `masked_softmax`
+takes the mask as it is; `masked_fill` takes the positions to hide, `~mask`.
+    (scores, mask) → (scores, None if mask is None else ~mask)
+    masked_softmax(scores, mask) → scores.masked_fill(torch.tensor(False) if mask is None else mask, -torch.inf).softmax(-1)
+    masked_softmax(scores, mask) → scores.masked_fill(torch.tensor(False) if mask is None else mask, -1e9).softmax(-1)
+You average the projected keys. Keys determine the attention weights; the output is the
+weighted average of the values.
+    @ values → @ projected_keys
+`attend` takes projected keys: `forward` passes it `self.W_K(keys)`.
+    self.W_K(keys) → keys
+The queries have d_query dimensions and the projected keys d_hidden: project the queries
+by `self.W_Q` first.
+    Q = self.W_Q(queries) → Q = queries
+The keys are (batch, key, d_hidden). Swap their last two axes,
+`projected_keys.transpose(-2, -1)`, to get the dot product of each query and each key.
+    projected_keys.transpose(-2, -1) → projected_keys
+`attend` gets projected keys: do not project them by `self.W_K` again.
+    projected_keys.transpose → self.W_K(projected_keys).transpose
+`self.W_Q` projects the queries; the keys are projected already.
+    projected_keys.transpose → self.W_Q(projected_keys).transpose
+`self.W_K` projects the keys; project the queries by `self.W_Q`.
+    self.W_Q(queries) → self.W_K(queries)
+The attention weights have a row for each query and a column for each key, (batch,
+query, key): multiply Q by the transposed keys, and the weights by the values.
+    Q @ projected_keys → projected_keys @ Q
+    masked_softmax(scores, mask) → ….transpose(-2, -1)
+`.T` reverses the order of all axes, the batch axis included. Swap only the last two:
+`projected_keys.transpose(-2, -1)`.
+    projected_keys.transpose(-2, -1) → projected_keys.T
+`*` pairs the first query with the first key, the second with the second. The matrix
+product `@` pairs each query with each key.
+    Q @ projected_keys.transpose(-2, -1) → (Q * projected_keys).sum(dim=-1)
+The weights are (batch, query, key) and the values (batch, key, d_v): their product is
+`weights @ values`, and nothing is transposed.
+    @ values → @ values.transpose(-2, -1)
+There is no d_hidden by that name in `attend`. It is the size of a projected query,
+`Q.shape[-1]`.
+    Q.shape[-1] → self.d_hidden
+    Q.shape[-1] → d_hidden
+right:
+    transpose(-2, -1) → mT
+    / Q.shape[-1] ** 0.5 → * self.W_Q.out_features**-0.5
+"""

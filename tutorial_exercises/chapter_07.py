@@ -1,0 +1,442 @@
+"""Exercises of chapter 7: self-attention, on sets and on graphs."""
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from tutorial_exercises import Exercise
+from tutorial_lib.attention import masked_softmax
+
+
+@Exercise("7.1", "Self-attention from three matrices", axes="batch token d_v")
+def self_attention(x, W_Q, W_K, W_V, mask=None):
+    """Let every token attend to all tokens; return (batch, token, d_v)."""
+    Q, K, V = x @ W_Q, x @ W_K, x @ W_V
+    scores = Q @ K.transpose(-2, -1) / K.shape[-1] ** 0.5  # (batch, query, key)
+    return masked_softmax(scores, mask) @ V
+
+
+@self_attention.oracle
+def _(x, W_Q, W_K, W_V, mask=None):
+    outputs = []
+    for sentence in x:
+        for i, token in enumerate(sentence):
+            seen = sentence if mask is None else sentence[mask[i]]
+            products = [((token @ W_Q) * (other @ W_K)).sum() for other in seen]
+            output = torch.zeros(W_V.shape[1])
+            if products:
+                scores = torch.stack(products) / W_K.shape[1] ** 0.5
+                powers = (scores - scores.max()).exp()
+                for power, other in zip(powers, seen, strict=True):
+                    output = output + power / powers.sum() * (other @ W_V)
+            outputs.append(output)
+    return torch.stack(outputs).reshape(*x.shape[:2], -1)
+
+
+def tokens(d_k=3, d_v=5):
+    """Make x and three matrices, whose sizes all differ unless asked otherwise."""
+    shapes = (2, 4, 6), (6, d_k), (6, d_k), (6, d_v)
+    return [torch.randn(shape).requires_grad_() for shape in shapes]
+
+
+def mask_of(*rows):
+    """Make a boolean mask of rows of 0 and 1."""
+    return torch.tensor(rows, dtype=torch.bool)
+
+
+@self_attention.cases
+def _():
+    yield "the outputs are right", *tokens()
+    label = "the outputs are right with d_model = d_k = d_v"
+    yield label, *tokens(d_k=6, d_v=6)
+    mask = mask_of([1, 0, 0, 1], [1, 1, 0, 0], [0, 1, 1, 1], [0, 0, 0, 1])
+    yield "no token attends to a masked one", *tokens(), mask
+    label = "a token that may attend to nothing gets 0"
+    yield label, *tokens(), torch.ones(4, 4).tril(-1).bool()
+
+
+@self_attention.demand("gradients reach the tokens and all three matrices")
+def _(answer):
+    inputs = tokens()
+    answer(*inputs)
+    answer.gradients(*inputs)
+
+
+self_attention.hints = """
+- Queries, keys and values are three products: x times each of the matrices.
+- The scores are `Q @ K.transpose(-2, -1)`, divided by the root of d_k, the last size of
+  K.
+- `masked_softmax(scores, mask) @ V` does the rest.
+"""
+
+self_attention.mistakes = """
+The scores are not divided by √d_k.
+    (-2, -1) / K.shape[-1] ** 0.5 → (-2, -1)
+You divide by √d_model. Queries and keys have d_k dimensions, one for each column of
+W_K: divide by √d_k.
+    K.shape[-1] → x.shape[-1]
+You divide by d_k. Divide by its root.
+    K.shape[-1] ** 0.5 → K.shape[-1]
+Your output is a weighted average of the tokens x. Average the values, x W_V.
+    (scores, mask) @ V → (scores, mask) @ x
+Your output is a weighted average of the keys. Average the values, x W_V.
+    (scores, mask) @ V → (scores, mask) @ K
+You have swapped queries and keys: row i of the scores belongs to query i, so the scores
+are Q Kᵀ and not K Qᵀ.
+    Q @ K.transpose(-2, -1) → K @ Q.transpose(-2, -1)
+You compute queries and keys with the same matrix. The queries are x W_Q, the keys x W_K.
+    x @ W_Q → x @ W_K
+    x @ W_K → x @ W_Q
+The softmax runs over the queries. The attention weights of a query sum to 1 over the
+keys: `dim=-1`.
+    masked_softmax(scores, mask) → scores.softmax(dim=-2)
+The mask is not used: `masked_softmax(scores, mask)`.
+    masked_softmax(scores, mask) → masked_softmax(scores)
+Your mask is inverted: `True` means that a query may attend to a key.
+    (scores, mask) → (scores, None if mask is None else ~mask)
+You mask after the softmax, so the attention weights no longer sum to 1. Mask the scores
+(chapter 4).
+    masked_softmax(scores, mask) → (scores.softmax(-1) * (1 if mask is None else mask))
+A token that may attend to nothing gets the mean of all values here. Did you fill with a
+finite number such as −1e9? Then all its scores are equal. `masked_softmax` gives it
+weights of 0.
+    masked_softmax(scores, mask) → (scores if mask is None else scores.masked_fill(~mask, -1e9)).softmax(-1)
+The output of a token that may attend to nothing is NaN: if all scores are −∞, softmax
+divides 0 by 0. `masked_softmax` gives such a token weights of 0 (chapter 4).
+    masked_softmax(scores, mask) → (scores if mask is None else scores.masked_fill(~mask, -torch.inf)).softmax(-1)
+You add the tokens x, as a residual connection does. Return the output of attention
+alone.
+    return masked_softmax → return x[..., : V.shape[-1]] + masked_softmax
+    return masked_softmax → return x + masked_softmax
+    (scores, mask) @ V → … + x
+No token attends to later ones, as with a causal mask. Without a mask every token
+attends to all tokens.
+    return masked_softmax(scores, mask) → past = torch.ones(scores.shape[-2:]).tril().bool()
+        return masked_softmax(scores, past if mask is None else mask & past)
+The softmax runs over the batch. The attention weights of a query sum to 1 over the
+keys, the last axis: `dim=-1`.
+    masked_softmax(scores, mask) → (scores if mask is None else scores.masked_fill(~mask, -1e9)).softmax(0)
+The matrices multiply from the right, and are not transposed: `x @ W_Q`. Only PyTorch's
+`nn.Linear` stores its matrix transposed.
+    x @ W_Q → x @ W_Q.T
+    x @ W_K → x @ W_K.T
+    x @ W_V → x @ W_V.T
+The scores are Q Kᵀ: swap the last two axes of K with `K.transpose(-2, -1)`.
+    K.transpose(-2, -1) → K
+`K.T` reverses the order of all axes, the batch axis included. Swap only the last two:
+`K.transpose(-2, -1)`.
+    K.transpose(-2, -1) → K.T
+right:
+    K.transpose(-2, -1) → K.mT
+    K.shape[-1] → W_K.shape[1]
+    masked_softmax(scores, mask) → masked_softmax(scores, mask).nan_to_num()
+"""
+
+
+@Exercise("7.2", "Attention that does not look", axes="batch token d_v")
+def blind_attention(x, W_V, mask=None):
+    """Return the output of self-attention when all its scores are 0."""
+    if mask is None:
+        return (x @ W_V).mean(dim=1, keepdim=True).expand(-1, x.shape[1], -1)
+    count = mask.sum(dim=-1, keepdim=True).clamp(min=1)  # (query, 1)
+    return (mask / count) @ (x @ W_V)
+
+
+@blind_attention.oracle
+def _(x, W_V, mask=None):
+    outputs = torch.zeros(*x.shape[:2], W_V.shape[1])
+    for b, sentence in enumerate(x):
+        for i in range(len(sentence)):
+            visible = sentence if mask is None else sentence[mask[i]]
+            for token in visible:
+                outputs[b, i] += (token @ W_V) / len(visible)
+    return outputs
+
+
+@blind_attention.cases
+def _():
+    yield "without a mask", torch.randn(2, 4, 6), torch.randn(6, 5)
+    mask = mask_of([1, 0, 0, 0], [1, 1, 0, 1], [0, 1, 1, 0], [0, 1, 0, 1])
+    label = "with a mask that is not symmetric"
+    yield label, torch.randn(2, 4, 6), torch.randn(6, 5), mask
+    mask = mask_of([1, 1, 0], [0, 0, 0], [0, 1, 1])
+    label = "a token that may attend to nothing gets 0"
+    yield label, torch.randn(2, 3, 6), torch.randn(6, 5), mask
+
+
+blind_attention.hints = """
+- If all scores are equal, what are the attention weights?
+- Without a mask, every token gets the mean of all values; it is the same for every
+  token.
+- With a mask, divide each row of the mask by the number of its `True`, and multiply by
+  the values. A row without any must not be divided by 0.
+"""
+
+blind_attention.mistakes = """
+You sum the values. The attention weights sum to 1, so equal weights give the mean.
+    .mean(dim=1, keepdim=True) → .sum(dim=1, keepdim=True)
+    mask / count → mask.float()
+Every token attends only to itself here. With equal scores it attends equally to all
+tokens.
+    (x @ W_V).mean(dim=1, keepdim=True).expand(-1, x.shape[1], -1) → x @ W_V
+The mask is not used: your average includes masked tokens.
+    mask is None → True
+You divide by the number of all tokens. Divide by the number of tokens that the query
+may attend to.
+    mask / count → mask / len(mask)
+You divide each column by a sum. The attention weights of a query are a row: sum over
+`dim=-1`, and keep that axis (`keepdim=True`).
+    mask.sum(dim=-1, keepdim=True) → mask.sum(dim=-2)
+    mask.sum(dim=-1, keepdim=True) → mask.sum(dim=-1)
+Your mask is transposed: row i says which tokens token i may attend to.
+    count = mask.sum → mask = mask.T
+        count = mask.sum
+You average over the batch. Each token gets the mean over the tokens of its own
+sentence: `dim=1`.
+    .mean(dim=1, keepdim=True).expand(-1, x.shape[1], -1) → .mean(dim=0, keepdim=True).expand(len(x), -1, -1)
+You average over the dimensions of each value. Each token gets the mean of the values of
+all tokens: `dim=1`.
+    .mean(dim=1, keepdim=True) → .mean(dim=2, keepdim=True)
+Return the mean once for every token, (batch, token, d_v): `expand` repeats it.
+    .mean(dim=1, keepdim=True).expand(-1, x.shape[1], -1) → .mean(dim=1, keepdim=True)
+A token that may attend to nothing gets the mean of all values here. It should get 0.
+    mask / count → torch.zeros(mask.shape).masked_fill(~mask, -1e9).softmax(-1)
+For a token that may attend to nothing you divide 0 by 0. Divide by 1 instead:
+`.clamp(min=1)`.
+    .clamp(min=1) →
+You return 0. Scores of 0 are not weights of 0: after the softmax all weights of a row
+are equal, and they sum to 1.
+    (x @ W_V).mean → (x @ W_V).mul(0).mean
+PyTorch cannot multiply a boolean matrix by a float one. Convert the mask first:
+`.float()`.
+    mask / count → mask
+right:
+    .expand(-1, x.shape[1], -1) → .repeat(1, x.shape[1], 1)
+    mask / count → mask.float() / count
+"""
+
+
+@Exercise("7.3", "Who heard of whom", axes="output input")
+def heard_of(reads, layers):
+    """Say which output depends on which input: boolean (output, input)."""
+    one_layer = (reads | torch.eye(len(reads), dtype=torch.bool)).float()
+    known = torch.eye(len(reads))
+    for _ in range(layers):
+        known = (one_layer @ known > 0).float()
+    return known.bool()
+
+
+@heard_of.oracle
+def _(reads, layers):
+    nodes = range(len(reads))
+    known = [{i} for i in nodes]
+    for _ in range(layers):
+        before = known
+        known = [{*inputs} for inputs in before]
+        for i, j in reads.nonzero().tolist():
+            known[i] |= before[j]
+    return torch.tensor([[j in known[i] for j in nodes] for i in nodes])
+
+
+@heard_of.cases
+def _():
+    chain = torch.ones(10, 10).tril(-1).triu(-1).bool()  # each reads the one before
+    for layers in (4, 2, 1):
+        yield "four layers, two layers and one on a directed chain", chain, layers
+    yield "without a layer each output depends on its own input alone", chain[:4, :4], 0
+    yield "any graph", torch.rand(7, 7) < 0.2, 2
+    yield "some nodes attend to themselves", (torch.rand(7, 7) < 0.5).triu(), 2
+
+
+heard_of.hints = """
+- Before the first layer every node depends on its own input alone: the identity matrix.
+- After a layer, a node has its own information and that of all nodes it reads from. So
+  add the diagonal to `reads` first.
+- With numbers instead of booleans this is a matrix product: `(one_layer @ known >
+  0).float()`, once for each layer.
+"""
+
+heard_of.mistakes = """
+A node that does not read from itself loses its own information. The layer's output is
+added to its input: add the diagonal, `reads | torch.eye(...).bool()`.
+    (reads | torch.eye(len(reads), dtype=torch.bool)) → reads
+The edges point the wrong way: row i of `reads` says which nodes node i reads from.
+    one_layer @ known → one_layer.T @ known
+You pass information in both directions of an edge. If node i reads from node j, that
+does not mean that j reads from i.
+    reads | torch.eye → reads | reads.T | torch.eye
+Information travels more than one edge per layer. Do you repeat until nothing changes,
+or overwrite a matrix that the same layer still reads? Compute each layer's matrix from
+the one before.
+    range(layers) → range(len(reads))
+    known = (one_layer @ known > 0).float() → for i in range(len(reads)):
+            known[i] = (one_layer[i] @ known > 0).float()
+You square the matrix in each layer, so the distance doubles: 1, 2, 4, 8. A layer adds
+one edge: multiply by the matrix of one layer.
+    range(layers) → range(layers - 1)
+    and known = (one_layer @ known > 0) → one_layer = known = (one_layer @ one_layer > 0)
+You start from the matrix of one layer. Without a layer every node depends on its own
+input alone: start from the identity matrix.
+    known = torch.eye(len(reads)) → known = one_layer
+    and range(layers) → range(layers - 1)
+You pass information on once, whatever `layers` is.
+    range(layers) → range(1)
+That is one layer too few. Start from the identity matrix, and multiply once for each
+layer.
+    range(layers) → range(layers - 1)
+That is one layer too many. Start from the identity matrix: before the first layer every
+node depends on its own input alone.
+    range(layers) → range(layers + 1)
+Return booleans. Your matrix counts the paths from node to node, and the question is
+whether there is one: compare with 0.
+    known.bool() → torch.linalg.matrix_power(one_layer, layers)
+Return booleans: your matrix has the right entries, but as numbers 0 and 1.
+    known.bool() → known
+PyTorch has no matrix product of booleans. Convert the matrices first, `.float()`, and
+ask afterwards which entries are `> 0`.
+    (one_layer @ known > 0).float() → one_layer.bool() @ known.bool()
+right:
+    one_layer @ known → known @ one_layer
+    known.bool() → torch.linalg.matrix_power(one_layer, layers) > 0
+"""
+
+
+@Exercise("7.4", "The bill")
+def flops_of(n, d, k, r):
+    """Return the FLOPs of three layers, as a dictionary of whole numbers."""
+    return {
+        "self-attention": 4 * n**2 * d,  # n² scores of d products, and n · d outputs
+        "convolution": 2 * k * n * d**2,  # k positions, a d × d matrix each
+        "restricted attention": 4 * n * (2 * r + 1) * d,
+    }
+
+
+@flops_of.oracle
+def _(n, d, k, r):
+    x, matrix, keys = torch.randn(n, d), torch.randn(d, d), torch.randn(n, d, 2 * r + 1)
+    with FlopCounterMode(display=False) as attention:
+        (x @ x.T) @ x
+    with FlopCounterMode(display=False) as convolution:
+        for _ in range(k):
+            x @ matrix
+    with FlopCounterMode(display=False) as restricted:
+        (x[:, None] @ keys) @ keys.mT
+    return {
+        "self-attention": attention.get_total_flops(),
+        "convolution": convolution.get_total_flops(),
+        "restricted attention": restricted.get_total_flops(),
+    }
+
+
+def count_error(answer, layer):
+    """Say whether the count of one layer is too large or too small, and no more."""
+    for sizes in ((7, 5, 3, 2), (4, 6, 5, 1), (2, 4, 3, 3)):
+        counts = answer(*sizes)
+        right = answer.expected()
+        if not isinstance(counts, dict) or counts.keys() != right.keys():
+            return f"Return a dictionary with three entries: {', '.join(right)}."
+        answer.output = right | {layer: counts[layer]}  # mistakes change one entry
+        if answer.same():
+            size = "large" if counts[layer] > right[layer] else "small"
+            inputs = "n = {}, d = {}, k = {} and r = {}".format(*sizes)
+            return f"{layer.capitalize()}: with {inputs} your count is too {size}."
+
+
+@flops_of.demand("the FLOPs of self-attention")
+def _(answer):
+    return count_error(answer, "self-attention")
+
+
+@flops_of.demand("the FLOPs of a convolution")
+def _(answer):
+    return count_error(answer, "convolution")
+
+
+@flops_of.demand("the FLOPs of restricted attention")
+def _(answer):
+    return count_error(answer, "restricted attention")
+
+
+flops_of.hints = """
+- A product of an (a, b) and a (b, c) matrix takes 2 · a · b · c FLOPs.
+- Attention is two products: scores, (n, d) times (d, n), and outputs, (n, n) times (n,
+  d).
+- Restricted attention has 2r + 1 keys for each of n queries. A convolution multiplies
+  each token with k matrices of d × d.
+"""
+
+flops_of.mistakes = """
+Self-attention: leave the projections out. The exercise counts only the mixing.
+    4 * n**2 * d, → 4 * n**2 * d + 6 * n * d**2,
+    4 * n**2 * d, → 4 * n**2 * d + 8 * n * d**2,
+In each sum you count one addition less than multiplications. That is exact, but by
+convention every multiplication counts together with an addition.
+    4 * n**2 * d, → n**2 * (2 * d - 1) + n * d * (2 * n - 1),
+    2 * k * n * d**2 → n * d * (2 * k * d - 1)
+    2 * k * n * d**2 → k * n * d * (2 * d - 1)
+    4 * n * (2 * r + 1) * d → n * ((2 * r + 1) * (2 * d - 1) + d * (4 * r + 1))
+Self-attention: your count is half of what it should be. Does it include both matrix
+products, the scores and the outputs? Do a multiplication and an addition count as two?
+    4 * n**2 * d, → 2 * n**2 * d,
+Self-attention: two things are missing. There are two matrix products, scores and
+outputs, and in each a multiplication and an addition count as two.
+    4 * n**2 * d, → n**2 * d,
+Self-attention: you mix up n and d. There is a score for every pair of tokens, and d is
+the number of dimensions.
+    4 * n**2 * d, → 4 * n * d**2,
+    4 * n**2 * d, → 2 * n * d**2,
+Self-attention: every score is a dot product, and so is every entry of the outputs. You
+count at least one of these as a single operation, or as two.
+    4 * n**2 * d, → 4 * n**2,
+    4 * n**2 * d, → 2 * n**2,
+    4 * n**2 * d, → 2 * n**2 * d + 2 * n**2,
+    4 * n**2 * d, → 2 * n**2 * d + 2 * n * d,
+    4 * n**2 * d, → 2 * n**2 + 2 * n**2 * d,
+Self-attention: you count something twice. There are two matrix products, no more.
+    4 * n**2 * d, → 8 * n**2 * d,
+    4 * n**2 * d, → 6 * n**2 * d,
+Convolution: a multiplication and an addition count as two.
+    2 * k * n * d**2 → k * n * d**2
+Convolution: each position of the window has a matrix, not a vector of weights.
+    2 * k * n * d**2 → 2 * k * n * d
+    2 * k * n * d**2 → k * n * d
+Convolution: you count one position of the window. There are k, each with its own
+matrix.
+    2 * k * n * d**2 → 2 * n * d**2
+Convolution: k is the size of the whole window, not the number of neighbors per side.
+    2 * k * n * d**2 → 2 * (2 * k + 1) * n * d**2
+Convolution: you count one output. There is one for each token.
+    2 * k * n * d**2 → 2 * k * d**2
+Convolution: the tokens form a sequence, so the window has k positions in all.
+    2 * k * n * d**2 → 2 * k**2 * n * d**2
+Convolution: you count something twice. Each position of the window has one
+matrix product.
+    2 * k * n * d**2 → 4 * k * n * d**2
+Convolution: there is an output for every token, those at the edges included.
+    2 * k * n * d**2 → 2 * (n - k + 1) * k * d**2
+Restricted attention: you count fewer keys for the tokens at the edges. Here they count
+as many as all others.
+    4 * n * (2 * r + 1) * d → 4 * n * min(n, 2 * r + 1) * d
+    4 * n * (2 * r + 1) * d → 4 * sum(min(n, i + r + 1) - max(0, i - r) for i in range(n)) * d
+Restricted attention: a token attends to r tokens on either side and to itself. Your
+count leaves some of these out.
+    (2 * r + 1) → (r + 1)
+    (2 * r + 1) → r
+    (2 * r + 1) → (2 * r)
+Restricted attention: your count is half of what it should be. Does it include both
+matrix products, the scores and the outputs? Do a multiplication and an addition count
+as two?
+    4 * n * (2 * r + 1) * d → 2 * n * (2 * r + 1) * d
+Restricted attention: two things are missing. There are two matrix products, scores and
+outputs, and in each a multiplication and an addition count as two.
+    4 * n * (2 * r + 1) * d → n * (2 * r + 1) * d
+Restricted attention: you count one query. Every token has a query.
+    4 * n * (2 * r + 1) * d → 4 * (2 * r + 1) * d
+Restricted attention: every score is a dot product, and so is every entry of the
+outputs. You count these as a single operation, or as two.
+    4 * n * (2 * r + 1) * d → 4 * n * (2 * r + 1)
+    4 * n * (2 * r + 1) * d → 2 * n * (2 * r + 1)
+Restricted attention: you count something twice. There are two matrix products, no more.
+    4 * n * (2 * r + 1) * d → 8 * n * (2 * r + 1) * d
+right:
+    4 * n**2 * d, → 2 * n * n * d + 2 * n * d * n,
+"""
