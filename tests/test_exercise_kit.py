@@ -413,14 +413,22 @@ def test_what_is_no_exercise_is_met_with_advice(arguments, words):
 
 
 def test_the_example_for_authors_works():
-    lines = tutorial_exercises.__doc__.split("::\n")[1].split("\nA mistake is")[0]
+    lines = tutorial_exercises.__doc__.split("expected::\n")[1].split(
+        "\nAn exercise n"
+    )[0]
     source = "\n".join(line[4:] for line in lines.split("\n")).replace("1.2", "98.6")
     try:
-        task = define(source, "normalized", {"Exercise": Exercise, "torch": torch})
-        assert len(task.known) == 2 and len(task.hint_list) == 2
-        assert check(lambda amounts: amounts / amounts.sum(), "98.6").passed
-        said = check(lambda amounts: amounts / amounts.max(), "98.6").message
-        assert said == "You divide by the largest, not by the sum."
+        task = define(source, "normalized")
+        assert len(task.known) == 4 and len(task.hint_list) == 2
+        for known in task.known:
+            said = check(known.answer, "98.6").message
+            assert said == known.sentence
+        assert check(task.solution, "98.6").passed
+        task.__dict__.pop("known")
+        task.mistakes = "A sentence.\n    amounts -> 1\n"
+        assert "differ" in check(lambda amounts: 2 * amounts, "98.6").message
+        with pytest.raises(ValueError, match="an edit is `old → new`"):
+            len(task.known)
     finally:
         del EXERCISES["normalized"], EXERCISES["98.6"]
 
@@ -434,5 +442,5 @@ def test_two_exercises_cannot_share_a_name_or_a_number():
 def test_an_edit_must_fit_the_solution():
     task = EXERCISES["example_softmax"]
     for old in ("nowhere", "scores"):
-        with pytest.raises(ValueError, match="must stand once in the answer"):
+        with pytest.raises(ValueError, match="occurs once in the solution"):
             task._edited(f"{old} → new")

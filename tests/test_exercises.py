@@ -37,15 +37,18 @@ def test_solution_and_oracle_pass(task, kind):
 
 @each_exercise
 def test_the_oracle_is_not_the_solution_and_hints_and_mistakes_are_known(task):
-    assert task.definition is not task.solution
-    assert task.hint_list
-    assert len([known for known in task.known if known.sentence]) >= 2
+    assert task.definition is not task.solution, "it has no oracle"
+    assert task.hint_list, "it has no hint"
+    named = [known for known in task.known if known.sentence]
+    assert len(named) >= 2, f"it needs two mistakes indented by four, not {len(named)}"
+    parts = task.axes.values() if isinstance(task.axes, dict) else [task.axes]
+    assert "," not in "".join(parts), "axes have spaces between"
 
 
 @each_known(is_right=False)
 def test_a_known_mistake_is_named(task, known):
     card = check(known.answer, task.number)
-    assert card.status == "fail", card
+    assert card.status == "fail", "no case shows this mistake"
     assert known.sentence in card.message.split("\n")
 
 

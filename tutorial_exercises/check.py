@@ -107,16 +107,16 @@ def find(answer, name=None):
 
 def unknown(answer, name=None):
     """Return a card that says why this is no exercise, and what was perhaps meant."""
-    key = getattr(answer, "__name__", answer) if name is None else name
+    key = str(getattr(answer, "__name__", answer) if name is None else name)[:60]
     task = find(answer, name) or find(type(answer))
-    close = difflib.get_close_matches(str(key), EXERCISES, n=1)
+    close = difflib.get_close_matches(key, EXERCISES, n=1)
     said = 'Say which exercise it answers: `check(answer, "1.1")`.'
     if task:
         call = f"answer, {task.call}" if task.is_value else task.call
         said = f"Check the answer itself: `check({call})`."
     elif close:
         said = f"Did you mean `{EXERCISES[close[0]].call}`?"
-    return Card("unknown", f"There is no exercise {describe(key)!r}", said)
+    return Card("unknown", f"There is no exercise {key!r}", said)
 
 
 def _examined(task, answer):
@@ -145,7 +145,8 @@ def _examined(task, answer):
 def _run_steps(task, answer):
     """Return rows (status, label), and what to say of the first step that failed."""
     rows, message = {}, ""
-    if not task.is_value and inspect.isclass(answer) != task.is_class:
+    fits = callable(answer) and inspect.isclass(answer) == task.is_class
+    if not (task.is_value or fits):
         kind = "class" if task.is_class else "function"
         message = f"This exercise asks for a {kind} {task.name}."
     for number, (label, step) in enumerate(task.steps or [("", _the_value)]):

@@ -27,7 +27,8 @@ class Exercise:
     """A task: its solution, an oracle, steps that try an answer, and known mistakes.
 
     number: as in the notebook's heading; what stands before the dot is the chapter.
-    axes: names of the output's axes, "query key"; of a tuple, {name of a part: axes}.
+    axes: names of the output's axes, with spaces between: "query key"; where a tuple is
+        returned, {name of a part: its axes}.
     tolerance: largest absolute difference that counts as equal.
     seconds: how long one call of an answer may take.
     """
@@ -114,15 +115,16 @@ class Exercise:
         source = self.source
         for change in re.split(r"^    and ", edit, flags=re.M):
             first, *more = change.rstrip().split("\n")
-            old, new = re.fullmatch(r"(.*) →(?: (.*))?", first).groups("")
+            old, arrow, new = first.partition(" →")
             before, *after = source.split(old)
-            if len(after) != 1:
+            if not arrow or len(after) != 1:
                 raise ValueError(
-                    f"{self.number}: {old!r} must stand once in the answer"
+                    f"Exercise {self.number}: an edit is `old → new`, and the old text "
+                    f"occurs once in the solution, not {len(after)} times: {first!r}"
                 )
             line = before.rpartition("\n")[2]
             depth = line[: len(line) - len(line.lstrip())]
-            lines = [new, *(depth + one.removeprefix(" " * 8) for one in more)]
+            lines = [new[1:], *(depth + one.removeprefix(" " * 8) for one in more)]
             source = before + "\n".join(lines).replace("…", old) + after[0]
         whole = vars(sys.modules[self.solution.__module__]) if self.is_class else None
         names = dict(whole or self.solution.__globals__)
