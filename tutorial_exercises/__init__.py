@@ -57,8 +57,8 @@ An exercise needs an oracle, a hint and two mistakes. A mistake is a sentence an
 indented by four, edits: `old → new`, where `old` occurs exactly once in the solution,
 its docstring and signature included (take enough text around it). Each edit is another
 way to make the mistake. Lines indented by eight continue the new text, in which `…`
-repeats the old. A line that begins with `and` changes a second place of the same answer.
-Under `right:` are other correct answers.
+repeats the old. A line that begins with `and` changes a second place of the same
+answer. Under `right:` are other correct answers.
 
 Whatever fails, a mistake that gives the student's output, or error, for the same inputs
 is reported first: choose inputs for which mistakes differ from the correct result and
