@@ -26,9 +26,8 @@ FILES = {
     "tutorial_figures/base.py": "",
     "tutorial_exercises/__init__.py": "from .check import check\n",
     "tutorial_exercises/check.py": "",
-    "tutorial_exercises/chapter_01/checks.py": 'fallback = "tutorial_lib.late:f"\n',
-    "tutorial_exercises/chapter_01/mistakes.diff": "",
-    "tutorial_exercises/chapter_02/checks.py": "import tutorial_lib.attention\n",
+    "tutorial_exercises/chapter_01.py": "import tutorial_lib.late\n",
+    "tutorial_exercises/chapter_02.py": "import tutorial_lib.attention\n",
 }
 
 
@@ -63,11 +62,8 @@ def write(root, *sources, prose="# One"):
     return path
 
 
-OWN = {
-    "tutorial_exercises/chapter_01/checks.py",
-    "tutorial_exercises/chapter_01/mistakes.diff",
-}
-OWN |= {"tutorial_lib/late.py", "tutorial_lib/apart.py"}  # what these checks lead to
+OWN = {"tutorial_exercises/chapter_01.py"}
+OWN |= {"tutorial_lib/late.py", "tutorial_lib/apart.py"}  # what these exercises lead to
 
 
 def test_what_an_import_imports_counts_as_well(book):

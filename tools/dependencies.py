@@ -2,8 +2,8 @@
 
 They are those that its cells import, what these import in turn, and so on; the files
 beside a module that have its stem, as a figure's script has, or that it names; and the
-exercises of the notebook's own chapter, which no cell
-imports by name. A name that a package hands on leads to its module alone.
+exercises of the notebook's own chapter, which no cell imports by name. A name that a
+package hands on leads to its module alone.
 
 This module reads imports as text and runs nothing.
 """
@@ -42,9 +42,8 @@ def library_files(root, path):
     for cell in code_cells(read_notebook(path)):
         waiting |= _imported(root, source_of(cell), root)
     if waiting:
-        own = f"chapter_{Path(path).name[:2]}*"
-        for place in (root / "tutorial_exercises").glob(own):
-            waiting |= {place, *place.glob("*.*")}
+        own = f"chapter_{Path(path).name[:2]}.py"
+        waiting |= {*(root / "tutorial_exercises").glob(own)}
     while waiting:
         file = waiting.pop()
         found.add(file)
