@@ -95,7 +95,7 @@ def progress(chapter=None):
             rows.append((status, task.heading))
     done = sum(status in ("pass", "earlier") for status, _ in rows)
     heading = f"{done} of {len(rows)} exercises passed"
-    return Card("progress", heading, rows=rows, note=note)
+    return Card("overview", heading, rows=rows, note=note)
 
 
 def find(answer, name=None):
