@@ -3,6 +3,7 @@
 import pytest
 import torch
 from figures_in_browser import (
+    DRAWN,
     IMAGE,
     PATCH_WEIGHTS,
     PHONE,
@@ -283,6 +284,7 @@ def test_images_of_any_form_fit_a_phone_and_a_page(size, shown):
         page.wait_for_function(
             "width => document.documentElement.scrollWidth <= width", arg=width
         )
+        page.evaluate(DRAWN)  # a new width draws the image anew
         page.mouse.click(*in_patches(page, (rows - 1, columns - 1), rows, columns))
         last = f"Patch {(rows - 1, columns - 1)}"
         assert said(page).startswith(f"{last} gives the class token 0. ")
