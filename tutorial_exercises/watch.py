@@ -1,0 +1,31 @@
+"""Watch what an answer does in PyTorch, for demands on how a result is reached.
+
+This module knows no exercise and says nothing to students.
+"""
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils.weak import WeakIdKeyDictionary
+
+
+class Watch(TorchFunctionMode):
+    """Note the torch functions called inside `with Watch() as seen:`.
+
+    ``seen.sizes`` holds the number of entries of the largest tensor that each returned,
+    by the function's name; ``seen.held`` is the most entries held at one time, where
+    views hold nothing of their own.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.sizes, self.held, self.alive = {}, 0, WeakIdKeyDictionary()
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        """Call the function and look at what it returns."""
+        result = function(*args, **(kwargs or {}))
+        if torch.is_tensor(result):
+            name, size = getattr(function, "__name__", ""), result.numel()
+            self.sizes[name] = max(size, self.sizes.get(name, 0))
+            self.alive[result] = 0 if result._is_view() else size
+            self.held = max(self.held, sum(self.alive.values()))
+        return result
