@@ -6,11 +6,11 @@ from functools import partial
 import torch
 import torch.nn.functional as F
 from torch.nn.utils.rnn import pad_sequence
-from torch.overrides import TorchFunctionMode
 
 from tutorial_exercises import Exercise
-from tutorial_exercises.exercise import Wrong
-from tutorial_lib.attention import attention_weights, scaled_dot_product_attention
+from tutorial_exercises.verdict import verdict
+from tutorial_exercises.watch import Watch
+from tutorial_lib.attention import masked_softmax, scaled_dot_product_attention
 from tutorial_lib.masks import causal_mask, padding_mask, window_mask
 
 
@@ -26,10 +26,9 @@ def packed_mask(sentence):
 def _(sentence):
     batch, tokens = sentence.shape
     mask = torch.zeros(batch, tokens, tokens, dtype=torch.bool)
-    for b, i in torch.cartesian_prod(torch.arange(batch), torch.arange(tokens)):
-        for j in range(tokens):
-            same = sentence[b, i] == sentence[b, j]
-            mask[b, i, j] = same and j <= i and sentence[b, j] > 0
+    for b, i, j in (~mask).nonzero().tolist():
+        same = sentence[b, i] == sentence[b, j]
+        mask[b, i, j] = same and j <= i and sentence[b, j] > 0
     return mask
 
 
@@ -52,35 +51,26 @@ packed_mask.hints = """
 
 packed_mask.mistakes = """
 Your mask is inverted: True means that a query may attend to a key.
-    return same & is_word & causal_mask(sentence.shape[1]) → return ~(same & is_word & causal_mask(sentence.shape[1]))
-Padding attends to padding: all of it has the number 0, so it counts as one sentence.
-Require `sentence > 0` as well.
-    return same & is_word & causal_mask(sentence.shape[1]) → return same & causal_mask(sentence.shape[1])
+    same & is_word & causal_mask(sentence.shape[1]) → ~(…)
+Padding attends to padding: all of it has the number 0. Require `sentence > 0` as well.
+    same & is_word → same
 Padding attends to itself. It must attend to nothing: its rows are all False.
-    return same & is_word & causal_mask(sentence.shape[1]) → mask = same & is_word & causal_mask(sentence.shape[1])
-        return mask | torch.eye(sentence.shape[1]).bool()
-The sentences are kept apart, but a token attends to later tokens of its sentence. The
-mask has to be causal, too.
+    causal_mask(sentence.shape[1]) → … | torch.eye(sentence.shape[1]).bool()
+A token attends to later tokens of its sentence. The mask has to be causal, too.
     is_word & causal_mask(sentence.shape[1]) → is_word
-    same & is_word & causal_mask(sentence.shape[1]) → same
-A token attends to the earlier sentences of its row. Compare the sentence numbers of
-query and key.
+A token attends to earlier sentences. Compare the sentence numbers of query and key.
     return same & is_word → return is_word
-    same & is_word → (same | True)
-Your tokens attend to later tokens in place of earlier ones: queries and keys are
-swapped in the causal mask.
+Your tokens attend to later tokens, not to earlier ones: the causal mask is transposed.
     (sentence.shape[1]) → ….T
 A token may attend to itself, too: keep the diagonal.
     (sentence.shape[1]) → ….tril(-1)
-The shapes do not fit. The mask is (batch, query, key): `sentence[:, :, None] ==
-sentence[:, None, :]` has these axes, and `sentence > 0`, (batch, key), needs one for
-the queries.
+The shapes do not fit. `sentence[:, :, None] == sentence[:, None, :]` is (batch, query,
+key), and `sentence > 0` is (batch, key): it needs an axis for the queries.
     (sentence > 0)[:, None, :] → (sentence > 0)
     sentence[:, :, None] == sentence[:, None, :] → sentence[:, None] == sentence
 You take the first sentence for padding. Its number is 1, and only 0 is padding.
     is_word = (sentence > 0)[:, None, :] → is_word = (sentence > 1)[:, None, :]
 right:
-    sentence > 0 → sentence != 0
     (sentence > 0)[:, None, :] → sentence[:, :, None].bool()
     is_word & causal_mask(sentence.shape[1]) → is_word & torch.ones_like(same).tril()
 """
@@ -95,42 +85,38 @@ def additive_mask(mask, dtype):
 
 @additive_mask.oracle
 def _(mask, dtype):
-    added = torch.zeros(mask.shape, dtype=dtype)
-    for i, j in (~mask).nonzero().tolist():
-        added[i, j] = torch.finfo(dtype).min / 2
-    return added
+    lowest = torch.finfo(dtype).min / 2
+    rows = [[0 if may_attend else lowest for may_attend in row] for row in mask]
+    return torch.tensor(rows, dtype=dtype)
 
 
-VISIBLE = torch.tensor([[1, 1, 0, 1], [0, 1, 0, 0], [1, 0, 1, 1]]).bool()
-EMPTY_ROW = torch.tensor([[1, 1, 0, 1], [0, 1, 0, 0], [0, 0, 0, 0]]).bool()
+# In the last row every key is masked.
+MASK = torch.tensor([[1, 1, 0, 1], [0, 1, 0, 0], [0, 0, 0, 0]]).bool()
 DTYPES = torch.float32, torch.bfloat16, torch.float16
 
 
-@additive_mask.demand(
-    "0 where a query may attend, below 0 elsewhere, of the right dtype"
-)
+@additive_mask.demand("0 where a query may attend, below 0 elsewhere, in dtype")
 def _(answer):
     for dtype in DTYPES:
-        added = answer(EMPTY_ROW.clone(), dtype)
-        if getattr(added, "shape", None) != EMPTY_ROW.shape:
+        added = answer(MASK.clone(), dtype)
+        if getattr(added, "shape", None) != MASK.shape:
             return answer.same()
         if added.dtype != dtype:
             return f"Asked for {dtype}, you returned {added.dtype}."
-        if added[EMPTY_ROW].any():
-            return "Where a query may attend to a key, exactly 0 must be added."
-        if not (added[~EMPTY_ROW] < 0).all():
+        if added[MASK].any() or not (added[~MASK] < 0).all():
             return (
-                "Where a query may not attend to a key, a number far below 0 must be "
-                "added, also in a row in which every key is masked."
+                "Add exactly 0 where a query may attend to a key, and a number far "
+                "below 0 elsewhere, also in a row in which every key is masked."
             )
 
 
 @additive_mask.demand("masked keys get a weight of exactly 0")
 def _(answer):
     for dtype in DTYPES:
-        scores = torch.where(VISIBLE, -1000.0, 1000.0).to(dtype)
-        weights = (scores + answer(VISIBLE.clone(), dtype)).softmax(dim=-1)
-        if weights[~VISIBLE].any():
+        mask = MASK[:2].clone()
+        scores = torch.where(mask, -1000.0, 1000.0).to(dtype)
+        weights = (scores + answer(mask, dtype)).softmax(dim=-1)
+        if weights[~mask].any():
             return (
                 "A masked key still gets a weight. Its score may be 1000, and those of "
                 "the visible keys −1000: your number must outweigh that."
@@ -141,13 +127,11 @@ def _(answer):
 def _(answer):
     for dtype in DTYPES:
         for score in (0, -1000, 1000):
-            scores = torch.full(EMPTY_ROW.shape, score, dtype=dtype)
-            weights = (scores + answer(EMPTY_ROW.clone(), dtype)).softmax(dim=-1)
+            weights = (score + answer(MASK.clone(), dtype)).softmax(dim=-1)
             if not weights.isfinite().all():
                 return (
                     f"In {str(dtype)[6:]}, a row in which every key is masked is NaN "
-                    f"when its scores are {score}: with your mask added they are all "
-                    "−∞, and the softmax of that is NaN."
+                    f"when its scores are {score}: with your mask they are all −∞."
                 )
 
 
@@ -160,12 +144,9 @@ additive_mask.hints = """
 """
 
 additive_mask.mistakes = """
-Where a query may attend to a key you multiply 0 by −∞, and that is NaN. Fill in the
-number instead: `masked_fill` or `torch.where`.
+You multiply 0 by −∞, which is NaN. Fill in the number: `masked_fill` or `torch.where`.
     torch.zeros(mask.shape, dtype=dtype).masked_fill(~mask, lowest) → (~mask).to(dtype) * -torch.inf
-    torch.zeros(mask.shape, dtype=dtype).masked_fill(~mask, lowest) → (1 - mask.to(dtype)) * -torch.inf
-You lower the scores of the keys that a query MAY attend to. True means that it may: add
-0 there.
+You mask the keys that a query MAY attend to. True means that it may: add 0 there.
     (mask.shape, dtype=dtype).masked_fill(~mask, lowest) → (mask.shape, dtype=dtype).masked_fill(mask, lowest)
     ~mask, lowest → mask, -torch.inf
 You return the mask itself, as 1 and 0. Adding 0 to a score does not mask it.
@@ -173,19 +154,15 @@ You return the mask itself, as 1 and 0. Adding 0 to a score does not mask it.
 Your number is too low for float16, whose lowest is −65,504: it becomes −∞ there, and a
 row in which every key is masked becomes NaN. Ask `torch.finfo(dtype)`.
     .zeros(mask.shape, dtype=dtype).masked_fill(~mask, lowest) → .where(mask, 0.0, -1e9).to(dtype)
-    return torch.zeros(mask.shape, dtype=dtype).masked_fill(~mask, lowest) → return (-1e6 * ~mask).to(dtype)
 Your number is too low for float16, whose lowest is −65,504. Ask `torch.finfo(dtype)`.
     torch.finfo(dtype).min / 2 → -1e9
-    torch.finfo(dtype).min / 2 → torch.finfo(torch.float32).min / 2
-−∞ masks a key, but in a row in which every key is masked all sums are −∞, and the
-softmax of that is NaN. Use a low number that is finite.
+A row in which every key is masked is NaN, as all sums are −∞. Take a finite number.
     (~mask, lowest) → (~mask, -torch.inf)
 You add the very lowest number of the dtype. A negative score takes the sum below it, to
 −∞, and a row in which every key is masked becomes NaN. Leave room.
     .min / 2  # → .min  #
 right:
     torch.finfo(dtype).min / 2 → -1e4
-    torch.finfo(dtype).min / 2 → -0.9 * torch.finfo(dtype).max
     torch.zeros(mask.shape, dtype=dtype).masked_fill(~mask, lowest) → (~mask).to(dtype) * lowest
 """
 
@@ -202,14 +179,11 @@ def attend_in_batch(sentences):
 
 @attend_in_batch.oracle
 def _(sentences):
-    tokens = torch.cat(sentences)  # all in one row
-    owner = [b for b, x in enumerate(sentences) for _ in x]
-    scores = torch.full((len(tokens), len(tokens)), -torch.inf)
-    for i, query in enumerate(tokens):
-        for j, key in enumerate(tokens):
-            if owner[i] == owner[j]:
-                scores[i, j] = sum(query * key) / math.sqrt(len(key))
-    outputs = scores.softmax(dim=1) @ tokens
+    x = torch.cat(sentences)  # all in one row
+    owner = torch.tensor([b for b, x in enumerate(sentences) for _ in x])
+    scores = torch.stack([x @ query for query in x]) / math.sqrt(x.shape[1])
+    scores[owner[:, None] != owner] = -torch.inf
+    outputs = scores.softmax(dim=1) @ x
     return list(outputs.split([len(x) for x in sentences]))
 
 
@@ -228,33 +202,17 @@ def _():
     yield "an empty sentence does no harm", sentences(2, 0, 4)
 
 
-class LargestWeights(TorchFunctionMode):
-    """Notes the most weights that were made at once.
-
-    PyTorch's own attention shows its outputs only: they count in place of its weights.
-    """
-
-    entries = 0
-
-    def __torch_function__(self, function, types, args=(), kwargs=None):
-        """Call the function and look at the size of its result."""
-        result = function(*args, **(kwargs or {}))
-        name = getattr(function, "__name__", "")
-        if name in ("softmax", "exp", "scaled_dot_product_attention"):
-            self.entries = max(self.entries, result.numel())
-        return result
-
-
 @attend_in_batch.demand("one batch, not a loop over the sentences")
 def _(answer):
     lengths = [3, 1, 2, 3] * 10  # 90 tokens, but at most 9 weights in a sentence
-    with LargestWeights() as largest:
+    with Watch() as seen:
         answer(sentences(*lengths))
-    if largest.entries < sum(lengths):
+    # PyTorch's own attention shows its outputs only: they count in place of weights.
+    names = "softmax", "exp", "scaled_dot_product_attention"
+    if max(seen.sizes.get(name, 0) for name in names) < sum(lengths):
         return (
-            "The outputs are right, but no softmax covered the tokens of all sentences "
-            "at once. Do you call attention for one sentence after the other? Pad them "
-            "into one (batch, token, d_model) tensor, and call it once, with a mask."
+            "The outputs are right, but no softmax covered all sentences at once. Pad "
+            "them into one batch, and call attention once, with a mask."
         )
 
 
@@ -265,61 +223,38 @@ attend_in_batch.hints = """
 """
 
 attend_in_batch.mistakes = """
-`scaled_dot_product_attention` returns outputs AND weights, and you loop over these two.
-Keep the first: `outputs, _ = …`.
+You loop over outputs AND weights. Take the outputs alone: `outputs, _ = …`.
     outputs, lengths, strict=True → (outputs, _), lengths, strict=False
-The lengths do not fit your padded tensor. Is the batch its first axis? `pad_sequence`
-puts it second unless it is told `batch_first=True`.
+The lengths do not fit the padded tensor. `pad_sequence` needs `batch_first=True`.
     sentences, batch_first=True → sentences
     sentences, batch_first=True → sentences
     and keys=x.shape[1] → keys=max(lengths)
 Return a list with one tensor of outputs for each sentence.
     [o[:length] for o, length in zip(outputs, lengths, strict=True)] → outputs
-You return the outputs of the padding, too. Cut each output to the length of its
-sentence.
+You return the outputs of the padding, too. Cut each output to its sentence's length.
     [:length] →
-The tokens of the shorter sentences attend to padding. Mask its columns, with a mask
-(batch, 1, key): a mask (batch, query, 1) would mask rows.
+Tokens attend to padding. Mask its columns, by a mask (batch, 1, key), not its rows.
     (x, x, x, mask) → (x, x, x)
-    (x, x, x, mask) → (x, x, x, mask.mT)
-Your tokens attend to earlier tokens only. Here every token may attend to all tokens of
-its sentence.
+Your mask is causal. Here every token may attend to all tokens of its sentence.
     (x, x, x, mask) → (x, x, x, mask, causal=True)
 The scores are not divided by √d_model, which is d_k here.
-    outputs, _ = scaled_dot_product_attention(x, x, x, mask) → outputs, _ = scaled_dot_product_attention(x * x.shape[-1] ** 0.5, x, x, mask)
-Your softmax runs over the queries. The attention weights of each token sum to 1 over
-the KEYS, which are the last axis.
-    outputs, _ = scaled_dot_product_attention(x, x, x, mask) → scores = (x @ x.mT / x.shape[-1] ** 0.5).masked_fill(~mask, -1e9)
-        outputs = scores.softmax(dim=-2) @ x
-Your softmax runs over the sentences of the batch. The attention weights of each token
-sum to 1 over the KEYS, which are the last axis.
-    outputs, _ = scaled_dot_product_attention(x, x, x, mask) → scores = (x @ x.mT / x.shape[-1] ** 0.5).masked_fill(~mask, -1e9)
-        outputs = scores.softmax(dim=0) @ x
-You take every 0 for padding, and mask a token that has a 0 in it. Only the lengths tell
-tokens from padding.
+    (x, x, x, mask) → (x * x.shape[-1] ** 0.5, x, x, mask)
+Your softmax runs over the queries. A token's weights sum to 1 over the keys: dim=-1.
+    outputs, _ = scaled_dot_product_attention(x, x, x, mask) → outputs = (x @ x.mT / x.shape[-1] ** 0.5).masked_fill(~mask, -1e9).softmax(dim=-2) @ x
+Your softmax runs over the sentences. A token's weights sum to 1 over the keys: dim=-1.
+    outputs, _ = scaled_dot_product_attention(x, x, x, mask) → outputs = (x @ x.mT / x.shape[-1] ** 0.5).masked_fill(~mask, -1e9).softmax(dim=0) @ x
+You mask a token that has a 0 in it. Only the lengths tell tokens from padding.
     padding_mask(lengths, keys=x.shape[1]) → (x != 0).all(dim=-1)[:, None]
-You take zeros for padding, and mask a token whose entries are all 0. Only the lengths
-tell tokens from padding.
+You mask a token whose entries are all 0. Only the lengths tell tokens from padding.
     padding_mask(lengths, keys=x.shape[1]) → (x.abs().sum(dim=-1) > 0)[:, None]
 Your mask is inverted: it masks the tokens and not the padding.
     (x, x, x, mask) → (x, x, x, ~mask)
-You put all sentences into one row, where they attend to one another. Give each a row of
-its own, or keep them apart by a mask.
-    return [o[:length] for o, length in zip(outputs, lengths, strict=True)] → x = torch.cat(sentences)
-        outputs, _ = scaled_dot_product_attention(x, x, x)
-        return list(outputs.split(lengths))
+You put all sentences into one row without a mask, and they attend to one another.
+    [o[:length] for o, length in zip(outputs, lengths, strict=True)] → list(scaled_dot_product_attention(*[torch.cat(sentences)] * 3)[0].split(lengths))
 right:
-    padding_mask(lengths, keys=x.shape[1]) → (torch.arange(x.shape[1]) < torch.tensor(lengths)[:, None])[:, None]
     outputs, _ = scaled_dot_product_attention → outputs = torch.nn.functional.scaled_dot_product_attention
     outputs, _ = scaled_dot_product_attention(x, x, x, mask) → powers = (x @ x.mT / x.shape[-1] ** 0.5).exp() * mask
         outputs = powers / powers.sum(dim=-1, keepdim=True) @ x
-    x = pad_sequence(sentences, batch_first=True)  # (batch, token, d_model) → x = torch.cat(sentences)  # one row, kept apart by a mask
-        number = torch.arange(len(lengths)).repeat_interleave(
-            torch.tensor(lengths)
-        )
-        mask = number[:, None] == number
-        outputs, _ = scaled_dot_product_attention(x, x, x, mask)
-        return list(outputs.split(lengths))
 """
 
 
@@ -344,201 +279,113 @@ def leaks(attend):
 def _(attend):
     # The gradient of each output with respect to each later token must be exactly 0.
     for training in (True, False):
-        x = torch.randn(2, 6, 3)
         attend_once = partial(attend, training=training)
+        x = torch.randn(2, 6, 3)
         gradients = torch.autograd.functional.jacobian(attend_once, x)
         if gradients.abs().sum(dim=(0, 2, 3, 5)).triu(diagonal=1).any():
             return True
     return False
 
 
-CAUSAL, LEAKY = {}, {}  # attentions by their kind; (an attention, advice) by its fault
+ADVICE = {  # what brings a leak to light
+    "the mask reaches one position too far": "Only the next token leaks: compare all "
+    "outputs before the change, the last one as well.",
+    "the mask is used only in training": "Try training=False as well.",
+    "the mask is left out in training": "Try training=True as well.",
+    "the mask comes after the softmax": "Its weights on later tokens are 0, but they "
+    "count in the softmax's denominator: compare the outputs themselves.",
+    "the mean of all tokens is subtracted first": "Later tokens come in before the "
+    "mask. Compare all outputs: the first one alone does not show it.",
+    "the first two tokens attend to each other": "Token 0 attends to token 1, and no "
+    "other token attends to a later one. Change the tokens from every position on.",
+    "the mask ends after four tokens": "Use longer sentences, and change the last "
+    "tokens as well.",
+    "only the first sentence of a batch is masked": "Use a batch of at least two "
+    "sentences, change both and compare both.",
+    "masked scores are lowered, but not enough": "It lowers masked scores by 20. Make "
+    "the new tokens 100 times as large, which makes up for that.",
+}
 
 
-def causal(kind):
-    """Add the decorated function to the attentions that are causal."""
+def attention_with(fault):
+    """Return causal self-attention, computed step by step, with a fault or None."""
 
-    def add(attend):
-        attend.__name__ = "a causal attention"  # as messages call it
-        CAUSAL[kind] = attend
+    def attend(x, training):
+        mask, scores = causal_mask(x.shape[-2]), x @ x.mT / x.shape[-1] ** 0.5
+        match fault:
+            case "the mask reaches one position too far":
+                mask = torch.ones_like(mask).tril(diagonal=1)
+            case "the mask is used only in training":
+                mask = mask | (not training)
+            case "the mask is left out in training":
+                mask = mask | bool(training)
+            case "the mask comes after the softmax":
+                return scores.softmax(dim=-1) * mask @ x
+            case "the mean of all tokens is subtracted first":
+                centered = x - x.mean(dim=-2, keepdim=True)
+                return scaled_dot_product_attention(centered, centered, x, mask)[0]
+            case "the first two tokens attend to each other":
+                mask = mask | (torch.arange(len(mask)) < 2)
+            case "the mask ends after four tokens":
+                mask[4:] = True
+            case "only the first sentence of a batch is masked":
+                mask = mask.repeat(*x.shape[:-2], 1, 1)
+                mask[1:] = True
+            case "masked scores are lowered, but not enough":
+                return (scores - 20.0 * ~mask).softmax(dim=-1) @ x
+        return masked_softmax(scores, mask) @ x
 
-    return add
+    return attend
 
 
-def leaky(fault, advice):
-    """Add the decorated function to the attentions that leak."""
-
-    def add(attend):
-        attend.__name__ = "an attention that leaks"
-        LEAKY[fault] = attend, advice
-
-    return add
-
-
-def attend_to(x, mask):
-    """Return the outputs of self-attention under a mask."""
-    return scaled_dot_product_attention(x, x, x, mask)[0]
-
-
-@causal("computed step by step")
-def _(x, training):
-    return scaled_dot_product_attention(x, x, x, causal=True)[0]
-
-
-@causal("computed by PyTorch's own function")
-def _(x, training):
+def fused(x, training):
     return F.scaled_dot_product_attention(x, x, x, is_causal=True)
 
 
-@causal("within a window of three tokens")
-def _(x, training):
-    tokens = x.shape[-2]
-    return attend_to(x, causal_mask(tokens) & window_mask(tokens, 2))
+def windowed(x, training):
+    mask = causal_mask(x.shape[-2]) & window_mask(x.shape[-2], 2)
+    return scaled_dot_product_attention(x, x, x, mask)[0]
 
 
-@causal("after the mean of the tokens so far is subtracted from each")
-def _(x, training):
-    count = torch.arange(1, x.shape[-2] + 1)[:, None]
-    x = x - x.cumsum(dim=-2) / count
+def centered(x, training):
+    x = x - x.cumsum(dim=-2) / torch.arange(1, x.shape[-2] + 1)[:, None]
     return scaled_dot_product_attention(x, x, x, causal=True)[0]
 
 
-@leaky(
-    "the mask reaches one position too far",
-    "Only the next token leaks into an output: change the tokens from a position on, "
-    "and compare all outputs before it, the last one as well.",
-)
-def _(x, training):
-    tokens = x.shape[-2]
-    return attend_to(x, torch.ones(tokens, tokens).tril(diagonal=1).bool())
-
-
-@leaky(
-    "the mask is used only in training",
-    "It is causal while training is True. Try False as well.",
-)
-def _(x, training):
-    return scaled_dot_product_attention(x, x, x, causal=training)[0]
-
-
-@leaky(
-    "the mask is left out in training",
-    "It is causal while training is False. Try True as well.",
-)
-def _(x, training):
-    return scaled_dot_product_attention(x, x, x, causal=not training)[0]
-
-
-@leaky(
-    "the mask comes after the softmax",
-    "Its weights on later tokens are 0, but the sum in the softmax's denominator "
-    "counts them: compare the outputs themselves.",
-)
-def _(x, training):
-    return attention_weights(x, x) * causal_mask(x.shape[-2]) @ x
-
-
-@leaky(
-    "the mean of all tokens is subtracted first",
-    "Its mask is right; later tokens come in before it. Compare all outputs before the "
-    "change: the first one alone, which attends only to itself, does not show it.",
-)
-def _(x, training):
-    centered = x - x.mean(dim=-2, keepdim=True)
-    return scaled_dot_product_attention(centered, centered, x, causal=True)[0]
-
-
-@leaky(
-    "the first two tokens attend to each other",
-    "Token 0 attends to token 1, and no other token attends to a later one. Change the "
-    "tokens from every position on, one position after the other.",
-)
-def _(x, training):
-    tokens = x.shape[-2]
-    return attend_to(x, causal_mask(tokens) | (torch.arange(tokens) < 2))
-
-
-@leaky(
-    "the mask ends after four tokens",
-    "Its mask was made for sentences of four tokens; after them nothing is masked. Use "
-    "longer sentences, and change the last tokens as well.",
-)
-def _(x, training):
-    mask = causal_mask(x.shape[-2])
-    mask[4:] = True
-    return attend_to(x, mask)
-
-
-@leaky(
-    "only the first sentence of a batch is masked",
-    "Use a batch of at least two sentences, change both and compare both.",
-)
-def _(x, training):
-    mask = causal_mask(x.shape[-2]).repeat(*x.shape[:-2], 1, 1)
-    mask[1:] = True
-    return attend_to(x, mask)
-
-
-@leaky(
-    "masked scores are lowered, but not enough",
-    "It lowers masked scores by 20, which a large score makes up for. Make the new "
-    "tokens 100 times as large, or test whether gradients are exactly 0.",
-)
-def _(x, training):
-    scores = x @ x.mT / x.shape[-1] ** 0.5
-    return (scores - 20.0 * ~causal_mask(x.shape[-2])).softmax(dim=-1) @ x
-
-
-def verdict(answer, attend):
-    """Return the answer's True or False; else, as a text, what is wrong with it."""
-    try:
-        found = answer(attend)
-    except Wrong:
-        if "AssertionError" not in str(answer.error):
-            raise
-        return (
-            "An assertion fails in your test, which ends it. Return the verdict "
-            "instead: True if there is a leak, else False."
-        )
-    return bool(found) if found in (True, False) else "Return True or False."
+CAUSAL = {
+    "computed step by step": attention_with(None),
+    "computed by PyTorch's own function": fused,
+    "within a window of three tokens": windowed,
+    "after the mean of the tokens so far is subtracted from each": centered,
+}
+LEAKY = {fault: attention_with(fault) for fault in ADVICE}
 
 
 @leaks.demand("returns False for four attentions that are causal")
 def _(answer):
-    for kind, attend in CAUSAL.items():
-        found = verdict(answer, attend)
-        if found:
-            return false_alarm(answer, kind) if found is True else found
-
-
-def false_alarm(answer, kind):
-    """Return what to say of an answer that finds a leak in a causal attention."""
-    missed = [verdict(answer, attend) is False for attend, _ in LEAKY.values()]
-    if sum(missed) > len(missed) / 2:
+    missed = [not verdict(answer, attend) for attend in LEAKY.values()]
+    alarms = [kind for kind in CAUSAL if verdict(answer, CAUSAL[kind])]
+    if alarms and sum(missed) > len(missed) / 2:
         return (
             "You return True for a causal attention and False for most of those that "
             "leak. It is the other way round: True means that there is a leak."
         )
-    return (
-        f"Your test finds a leak where there is none: in causal attention {kind}. The "
-        "usual causes: you compare the output at the position that you changed, which "
-        "may change, too; you change earlier tokens, not later ones; you compare with "
-        "an attention of your own, not the outputs before and after; or you compare "
-        "exactly, where the sixth digit may differ."
-    )
+    if alarms:
+        return (
+            "Your test finds a leak where there is none: in causal attention "
+            f"{alarms[0]}. Change later tokens only, and compare its outputs at earlier "
+            "positions, before and after the change, by `torch.allclose`."
+        )
 
 
 @leaks.demand("finds nine leaks")
 def _(answer):
     found = []
-    for fault, (attend, advice) in LEAKY.items():
-        seen = verdict(answer, attend)
-        if seen is False:
+    for fault, attend in LEAKY.items():
+        if not verdict(answer, attend):
             count = f"Leaks found: {len(found)} of {len(LEAKY)}."
             named = "\n  ✓ ".join([count, *found])  # the hunt for the others is theirs
-            return f"{named}\nThe next one passes your test unseen. {advice}"
-        if seen is not True:
-            return seen
+            return f"{named}\nThe next one passes your test unseen. {ADVICE[fault]}"
         found.append(fault)
 
 

@@ -16,13 +16,9 @@ def split_heads(x, num_heads):
 
 @split_heads.oracle
 def _(x, num_heads):
-    """Put every number where it belongs, one after the other."""
     d_k = x.shape[-1] // num_heads
-    parts = x.new_zeros(x.shape[0], num_heads, x.shape[1], d_k)
-    for head in range(num_heads):
-        for i in range(d_k):
-            parts[:, head, :, i] = x[:, :, head * d_k + i]
-    return parts
+    parts = [x[..., head * d_k : (head + 1) * d_k] for head in range(num_heads)]
+    return torch.stack(parts, dim=1)
 
 
 @split_heads.cases
@@ -40,25 +36,20 @@ split_heads.hints = """
 """
 
 split_heads.mistakes = """
-You read the numbers in their old order into new axes, so that a head gets parts of
-several tokens. Cut the last axis first, then exchange token and head.
+A reshape alone gives a head parts of several tokens. Cut the last axis, then transpose.
     return rearrange(x, split, head=num_heads) → return x.reshape(len(x), num_heads, x.shape[1], -1)
-Head 0 gets columns 0, h, 2h, …: with `(d_k head)` the head runs fastest. Its columns
-stand side by side: `(head d_k)`.
+Head 0 gets columns 0, h, 2h, …. Its columns stand side by side: `(head d_k)`.
     head d_k → d_k head
-You cut d_model / h heads of h numbers. Cut h heads, each of d_model / h numbers that
-stand side by side.
+You cut d_model / h heads of h columns. Cut h heads, each of d_model / h columns.
     return rearrange(x, split, head=num_heads) → return x.unflatten(-1, (-1, num_heads)).movedim(2, 1)
 Your axes are (batch, token, head, d_k): token and head have still to change places.
     head token → token head
-You fold the heads into the batch. They need an axis of their own: (batch, head, token,
-d_k).
+You fold the heads into the batch. They need an axis: (batch, head, token, d_k).
     batch head → (…)
 Every head has all columns of a token. It gets d_model / h of them, its own.
     return rearrange(x, split, head=num_heads) → return x.unsqueeze(1).expand(-1, num_heads, -1, -1)
 right:
     return rearrange(x, split, head=num_heads) → return x.unflatten(-1, (num_heads, -1)).transpose(1, 2)
-    return rearrange(x, split, head=num_heads) → return x.reshape(*x.shape[:2], num_heads, -1).permute(0, 2, 1, 3)
 """
 
 
@@ -95,8 +86,6 @@ class SeveralHeads(nn.Module):
 
 @SeveralHeads.oracle
 class _(nn.Module):
-    """Compute one head, one query at a time; hidden keys are left out."""
-
     def __init__(self, d_model, num_heads):
         super().__init__()
         self.num_heads = num_heads
@@ -104,7 +93,6 @@ class _(nn.Module):
             setattr(self, name, nn.Linear(d_model, d_model))
 
     def forward(self, queries, keys, values, mask=None):
-        """Go through sentences, heads and queries."""
         Q, K, V = self.W_Q(queries), self.W_K(keys), self.W_V(values)
         d_k, joined = Q.shape[-1] // self.num_heads, torch.zeros_like(Q)
         for b in range(len(Q)):
@@ -140,10 +128,7 @@ def _(answer):
     answer.build(12, 3).train()
     answer(*tokens(4, 5))
     if answer.same():
-        return (
-            "In training mode your layer returns something else. Is there still a "
-            "dropout? This layer has none."
-        )
+        return "In training mode your output is another. Is there still a dropout?"
 
 
 @SeveralHeads.demand("gradients reach all four layers")
@@ -165,80 +150,57 @@ SeveralHeads.hints = """
 """
 
 SeveralHeads.mistakes = """
-That is one head with d_model numbers: `num_heads` is not used. Split Q, K and V after
-the projections.
+That is one head: `num_heads` is not used. Split Q, K and V after the projections.
     num_heads = num_heads → num_heads = 1
-The softmax runs over the queries. Each query shares out its attention over the keys:
-the last axis.
+The softmax runs over the queries. A query's weights sum to 1 over the keys: dim=-1.
     (dim=-1) @ → (dim=-2) @
-The softmax runs over the heads. Each head shares out its own attention over the keys:
-the last axis.
+The softmax runs over the heads. A head's weights sum to 1 over the keys: dim=-1.
     (dim=-1) → (dim=1)
-You divide by the root of d_model. The products of a head are sums over its own d_k
-numbers: take the root of d_k.
+You divide by the root of d_model. A head's dot products have d_k terms: take √d_k.
     (-2, -1) / Q.shape[-1] ** 0 → (-2, -1) / queries.shape[-1] ** 0
 You divide by d_k itself: by its root, `d_k ** 0.5`.
     [-1] ** 0.5 → [-1]
 The scores are not divided by the root of d_k.
     (-2, -1) / Q.shape[-1] ** 0.5 → (-2, -1)
-The columns of a head do not stand side by side: with `(d_k head)` the head runs
-fastest. Cut and join by `(head d_k)`.
+The columns of a head do not stand side by side. Split and join by `(head d_k)`.
     token (head d_k) -> batch → token (d_k head) -> batch
     token (head d_k) -> batch → token (d_k head) -> batch
     and -> batch token (head d_k) → -> batch token (d_k head)
-You read the numbers in their old order into new axes, so that a head gets parts of
-several tokens. Cut the last axis first, then exchange token and head.
-    split = "batch token (head d_k) -> batch head token d_k" → def cut(part):
-            return part.reshape(len(part), self.num_heads, part.shape[1], -1)
-    and Q = rearrange(self.W_Q(queries), split, head=self.num_heads) → Q = cut(self.W_Q(queries))
-    and K = rearrange(self.W_K(keys), split, head=self.num_heads) → K = cut(self.W_K(keys))
-    and V = rearrange(self.W_V(values), split, head=self.num_heads) → V = cut(self.W_V(values))
-    split = "batch token (head d_k) -> batch head token d_k" → def cut(part):
-            return part.reshape(len(part), self.num_heads, part.shape[1], -1)
-    and Q = rearrange(self.W_Q(queries), split, head=self.num_heads) → Q = cut(self.W_Q(queries))
-    and K = rearrange(self.W_K(keys), split, head=self.num_heads) → K = cut(self.W_K(keys))
-    and V = rearrange(self.W_V(values), split, head=self.num_heads) → V = cut(self.W_V(values))
+A reshape alone gives a head parts of several tokens. Cut the last axis, then transpose.
+    scores = Q → Q, K, V = (x.transpose(1, 2).reshape(x.shape) for x in (Q, K, V))
+        …
+    scores = Q → Q, K, V = (x.transpose(1, 2).reshape(x.shape) for x in (Q, K, V))
+        …
     and rearrange(context, join) → context.reshape(*queries.shape)
-The heads are joined by a view alone, which mixes up tokens and heads: exchange the head
-and token axes first.
+A view alone mixes up tokens and heads. Exchange their two axes before you join.
     rearrange(context, join) → context.reshape(*queries.shape)
-You join by `(d_k head)`: W_O expects all numbers of head 0 first, then those of head 1:
-`(head d_k)`.
+You join by `(d_k head)`. W_O expects all columns of head 0 first: `(head d_k)`.
     -> batch token (head d_k) → -> batch token (d_k head)
-You make the keys of the queries. `self.W_K(keys)`: a query may look at other tokens
-than those that ask.
+You make the keys of the queries. Make them of the keys: `self.W_K(keys)`.
     W_K(keys) → W_K(queries)
-You make keys and values of the queries. `self.W_K(keys)` and `self.W_V(values)`: a
-query may look at other tokens than those that ask.
+You make keys and values of the queries: `self.W_K(keys)` and `self.W_V(values)`.
     self.W_K(keys) → self.W_K(queries)
     and self.W_V(values) → self.W_V(queries)
 You make the values of the keys: `self.W_V(values)`.
     (values) → (keys)
-Your mask is inverted: True means that a query may look. `masked_fill` wants the places
-to hide, ~mask; `masked_softmax` takes the mask as it is.
+Your mask is inverted: True means that a query may attend. `masked_fill` takes ~mask.
     scores = scores.masked_fill(~mask.unsqueeze(1), -torch.inf) → scores = scores.masked_fill(mask.unsqueeze(1), -torch.inf)
-You multiply the scores by the mask, and a score of 0 still gets a weight. Set the
-hidden scores to −∞.
+You multiply the scores by the mask, but a score of 0 still gets a weight: take −∞.
     scores.masked_fill(~mask.unsqueeze(1), -torch.inf) → scores * mask.unsqueeze(1)
-You hide after the softmax, so that the weights that are left no longer sum to 1. Hide
-before it: set the hidden scores to −∞.
-    context = scores.softmax(dim=-1) @ V  # (batch, head, query, d_k) → shown = 1 if mask is None else mask.unsqueeze(1)
-        scores = Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5
-        context = (scores.softmax(dim=-1) * shown) @ V  # (batch, head, query, d_k)
+You mask after the softmax, so the weights no longer sum to 1. Mask the scores instead.
+    mask is not None → False
+    and (dim=-1) @ V → (dim=-1) * (1 if mask is None else mask.unsqueeze(1)) @ V
 The mask is not used.
     mask is not None → False
 The joined heads have still to go through W_O.
     return self.W_O(rearrange(context, join)) → return (rearrange(context, join))
-The mask is (batch, query, key), but the scores have a head axis: give it one, too,
-`mask.unsqueeze(1)`.
+The scores have a head axis: give the mask one, too, by `mask.unsqueeze(1)`.
     .unsqueeze(1) →
-Each of the four layers is `nn.Linear(d_model, d_model)`, and there is nothing else to
-learn.
+Each of the four layers is `nn.Linear(d_model, d_model)`, and there are no others.
     self.W_O = nn.Linear(d_model, d_model) → pass
     self.W_O = nn.Linear(d_model, d_model) → self.W_O = nn.Linear(d_model // num_heads, d_model // num_heads)
 right:
     torch.inf → 1e9
-    .unsqueeze(1), -torch.inf → [:, None], float("-inf")
 """
 
 
@@ -252,14 +214,13 @@ def head_terms(context, W_O):
 
 @head_terms.oracle
 def _(context, W_O):
-    """Let all heads but one be silent, one after the other."""
-    batch, num_heads, tokens, d_k = context.shape
-    found = []
-    for head in range(num_heads):
-        joined = context.new_zeros(batch, tokens, num_heads * d_k)
-        joined[..., head * d_k : (head + 1) * d_k] = context[:, head]
-        found.append(W_O(joined) - (0 if W_O.bias is None else W_O.bias))
-    return torch.stack(found, dim=1)
+    terms = []
+    for head in range(context.shape[1]):
+        alone = torch.zeros_like(context)  # all heads but one are silent
+        alone[:, head] = context[:, head]
+        joined = alone.transpose(1, 2).flatten(2)
+        terms.append(W_O(joined) - W_O(torch.zeros_like(joined)))
+    return torch.stack(terms, dim=1)
 
 
 @head_terms.cases
@@ -275,13 +236,11 @@ head_terms.hints = """
 """
 
 head_terms.mistakes = """
-Each of your terms contains the bias of W_O, so that their sum contains it once for
-every head. Leave it out.
+Each of your terms contains the bias of W_O, which belongs to no head: leave it out.
     rows  # (batch, head, token, d_model) → rows + W_O.bias
 You share the bias of W_O out among the heads. It belongs to none of them: leave it out.
     rows  # (batch, head, token, d_model) → rows + W_O.bias / num_heads
-You cut `W_O.weight`, but nn.Linear multiplies by its transpose: cut the rows of
-`W_O.weight.T`.
+nn.Linear multiplies by the transpose of its weight: cut the rows of `W_O.weight.T`.
     .T.reshape → .reshape
 Head 0 meets the first d_k rows of W_Oᵀ, which lie side by side, not every h-th row.
     reshape(num_heads, d_k, -1) → reshape(d_k, num_heads, -1).transpose(0, 1)
@@ -289,11 +248,9 @@ You return the whole sum; keep one term for each head.
     return context @ rows  # (batch, head, token, d_model) → return (context @ rows).sum(dim=1)
 You return the whole sum, and the bias with it; keep one term for each head.
     return context @ rows  # (batch, head, token, d_model) → return W_O(context.transpose(1, 2).flatten(2))
-You cut the finished output into columns. A head adds to all d_model of them: cut what
-goes into W_O.
+You cut the columns of the output. A head adds to all of them: cut what goes into W_O.
     return context @ rows  # (batch, head, token, d_model) → return split_heads((context @ rows).sum(dim=1), num_heads)
-You share the output equally among the heads. Each adds what W_O makes of its own
-numbers.
+You share the output equally among the heads. Each adds what W_O makes of its own part.
     return context @ rows  # (batch, head, token, d_model) → return (context @ rows).mean(1, keepdim=True).expand(-1, num_heads, -1, -1)
 right:
     .T.reshape(num_heads, d_k, -1) → .unflatten(1, (num_heads, d_k)).permute(1, 2, 0)
@@ -316,12 +273,10 @@ def prune(score, num_heads, loss):
 
 @prune.oracle
 def _(score, num_heads, loss):
-    """Score every candidate, and go on with the best while it is good enough."""
     kept = list(range(num_heads))
     enough = score(kept) - loss
     while len(kept) > 1:
-        scored = [(score([j for j in kept if j != i]), i) for i in kept]
-        best, out = max(scored)
+        best, out = max((score([j for j in kept if j != i]), i) for i in kept)
         if best < enough:
             break
         kept.remove(out)
@@ -364,50 +319,36 @@ prune.hints = """
 """
 
 prune.mistakes = """
-You stop at a score that is just good enough. A loss of exactly `loss` is still within
-the limit: stop only below it.
+A loss of exactly `loss` is still within the limit: stop only below it.
     (best) < enough: → (best) <= enough:
-You take `loss` as a share of the score of all heads. It is a difference: `score(all) -
-loss`.
+You take `loss` as a share of the score. It is a difference: `score(all) - loss`.
     (kept) - loss → (kept) * (1 - loss)
-You look for the smallest set of heads that will do. The exercise takes out one head
-after the other, always the one whose loss hurts least.
+You look for the smallest set that will do. Take out one head after the other instead.
     enough = score(kept) - loss → …
         from itertools import combinations
         for size in range(1, num_heads + 1):
             best = max(combinations(kept, size), key=score)
             if score(best) >= enough:
                 return list(best)
-You take out the head that has the lowest score alone. Another may do the same work:
-take out the one without which the others have the highest score.
+You take out the head that is worst alone. Take out the one that the others miss least.
     best = max(candidates, key=score) → best = min(candidates, key=lambda rest: score([i for i in kept if i not in rest]))
-You take out every head that can be spared by itself, all at once. Two heads may do the
-same work: score anew after each.
+You take out several heads at once. Two may do the same work: score anew after each.
     while len(kept) > 1: → kept = [i for i in kept if score([j for j in kept if j != i]) < enough] or [0]
         while False:
-You rank the heads once. What a head is worth changes when another has gone: score all
-that are left anew after each.
-    while len(kept) > 1: → order = sorted(kept, key=lambda i: score([j for j in kept if j != i]))
-        while len(kept) > 1:
-            if score([i for i in kept if i != order[-1]]) < enough:
-                break
-            kept.remove(order.pop())
-        while False:
-You take the heads in their order, each that can be spared when its turn comes. Of all
-that are left, take out the one whose loss hurts least.
+You rank the heads once, but what a head is worth changes: score anew after each.
+    best = max(candidates, key=score) → apart = {i: score([j for j in range(num_heads) if j != i]) for i in kept}
+        best = [i for i in kept if i != max(kept, key=apart.get)]
+You try the heads in their order. Of all that are left, take out the least useful one.
     while len(kept) > 1: → for out in range(num_heads):
             fewer = [head for head in kept if head != out]
             kept = fewer if fewer and score(fewer) >= enough else kept
         while False:
-You compare with the score before the last step, so that small losses add up. Compare
-with the score of all heads.
+You compare with the score one step before, and small losses add up: `score(all)`.
     kept = best → kept, enough = best, score(best) - loss
-You take a head out and look at the score afterwards, when it is gone: keep it if the
-score would fall too far.
+You look at the score when the head is gone. Keep a head if the score would be too low.
     if score(best) < enough: → kept = best
         …
-You take out the head whose loss hurts most: the best candidate is the one with the
-highest score.
+You take out the head whose loss hurts most. The best candidate has the highest score.
     best = max(candidates, key=score) → best = min(candidates, key=score)
 You stop after one head. Go on as long as the score stays within the limit.
     kept = best → …
@@ -434,13 +375,11 @@ def one_layer():
 
 @one_layer.oracle
 def _():
-    """Count the columns of a head, and the weights of four square layers."""
     one_head = torch.randn(100, 64 // 8) @ torch.randn(64 // 8, 100)
-    rank = torch.linalg.matrix_rank(one_head).item()
-    four = [nn.Linear(64, 64) for _ in range(4)]
+    four = nn.ModuleList(nn.Linear(64, 64) for _ in range(4))
     return {
-        "rank": rank,
-        "parameters": sum(p.numel() for one in four for p in one.parameters()),
+        "rank": torch.linalg.matrix_rank(one_head).item(),
+        "parameters": sum(weight.numel() for weight in four.parameters()),
     }
 
 
@@ -454,15 +393,13 @@ one_layer.hints = """
 one_layer.mistakes = """
 A head has d_model / h columns of Q, not d_model: the rank is at most that.
     "rank": 8 → "rank": 64
-100 is the size of the matrix. It is the product of a matrix with d_k columns and one
-with d_k rows: its rank is at most d_k.
+100 is the size of the matrix Q Kᵀ. As Q has d_k columns, its rank is at most d_k.
     "rank": 8 → "rank": 100
 Each of the four layers has a bias of 64 numbers, too.
     16_640 → 16384
 The heads share the four matrices: the count does not depend on h.
     16_640 → 133120
-You give each head matrices of full width, and so count eight times. A head has d_model
-/ h = 8 columns of each matrix, and all heads together one square matrix.
+You count full matrices for each head. It has d_model / h = 8 columns of each of them.
     16_640 → 131072
     16_640 → 132672
     16_640 → 102400
