@@ -56,15 +56,10 @@ def _(answer):
     calls = []
     attention.W_K.register_forward_hook(lambda *_: calls.append(1))
     answer(attention, *others, 7)
-    if not calls:
-        return (
-            "`attention.W_K` is never called. Call the layer itself, "
-            "`attention.W_K(memory)`: the check counts its calls."
-        )
-    if len(calls) > 1:
+    if len(calls) != 1:
         return (
             f"In 7 steps `attention.W_K` is called {len(calls)} times. The keys do not "
-            "change from step to step: project them once, before the loop."
+            "change: call `attention.W_K(memory)` once, before the loop."
         )
 
 
@@ -77,16 +72,13 @@ unroll.hints = """
 unroll.mistakes = """
 Your queries attend to the padding, too: pass the mask on to `attention.attend`.
     keys, memory, mask → keys, memory
-You use the first hidden state as the query of every step. The query is the current
-state: `hidden`, which changes in the loop.
+The query of every step is your first hidden state. Use the current one, `hidden`.
     states = [] → states, first = [], hidden
     and hidden.unsqueeze(1) → first.unsqueeze(1)
-Every step of the cell starts from the first hidden state. Give it the current one,
-`hidden`, as its second input.
+Every step of the cell starts from the first hidden state. Give it the current one.
     states = [] → states, first = [], hidden
     and (context.squeeze(1), hidden) → (context.squeeze(1), first)
-All your states are the same, because `hidden` never changes. The cell returns the next
-`hidden`, for the next query and the next step.
+Your `hidden` never changes. Assign to it what the cell returns, for the next step.
     hidden = cell(context.squeeze(1), hidden) → states.append(cell(context.squeeze(1), hidden))
     and states.append(hidden) →
 Your first state is the one you were given. Keep the state after each step.
@@ -97,25 +89,21 @@ You step first and use the state after the step as the query, as Luong does. Her
 query is the state before the step.
     context = attention.attend(hidden.unsqueeze(1), keys, memory, mask) → hidden = cell(context[:, 0] if states else memory[:, 0] * 0, hidden)
     and hidden = cell(context.squeeze(1), hidden) → context = attention.attend(hidden.unsqueeze(1), keys, memory, mask)
-You return the context vectors. Return the hidden states that the cell computes from
-them.
+You return the context vectors. Return the hidden states computed from them.
     states.append(hidden) → states.append(context.squeeze(1))
-The query is the hidden state with one more axis, (batch, 1, d_hidden):
-`hidden.unsqueeze(1)`.
+The query needs one more axis, (batch, 1, d_hidden): `hidden.unsqueeze(1)`.
     hidden.unsqueeze(1) → hidden
     hidden.unsqueeze(1) → hidden
     and context.squeeze(1) → context[:, 0]
     hidden.unsqueeze(1) → hidden[None]
     and context.squeeze(1) → context[0]
-`attention.attend` takes projected keys, one for each position of the memory:
-`attention.W_K(memory)`.
+`attention.attend` takes projected keys: `attention.W_K(memory)`.
     attention.W_K(memory) → memory
 The keys go through `attention.W_K`; `attention.W_Q` is for the query.
     attention.W_K(memory) → attention.W_Q(memory)
 The values are the memory itself, not the projected keys.
     keys, memory, mask → keys, keys, mask
-With a batch of one sentence, `squeeze()` removes the batch axis, too. `squeeze(1)`
-removes only the query axis.
+With a batch of one sentence `squeeze()` removes the batch axis, too: use `squeeze(1)`.
     context.squeeze(1) → context.squeeze()
 right:
     context.squeeze(1) → context[:, 0]
@@ -178,9 +166,11 @@ Only the embedding in row 2 changes, but each hidden state is computed from the 
 before it, so the change is carried on.
     "forward": [2, 3] → "forward": [2]
     and "backward": [0, 1, 2] → "backward": [2]
-A row of the memory contains both hidden states side by side. It changes if one of them
-does, not only if both do.
+A row of the memory is both hidden states side by side, so it changes if either does.
     "both": [0, 1, 2, 3] → "both": [2]
+    "both": [0, 1, 2, 3] → "both": [0, 1, 2]
+    "both": [0, 1, 2, 3] → "both": [1, 2, 3]
+    "both": [0, 1, 2, 3] → "both": [2, 3]
 The rows are numbered 0 to 3: *the* has row 0, *sleeps* row 3.
     "forward": [2, 3] → "forward": [3, 4]
     and "backward": [0, 1, 2] → "backward": [1, 2, 3]
@@ -195,11 +185,6 @@ the sentence, each hidden state is computed from the one before.
     "backward": [0, 1, 2] → "backward": [0, 1, 2, 3]
     "backward": [0, 1, 2] → "backward": [1, 2]
     "backward": [0, 1, 2] → "backward": [3]
-Both directions: a row of the memory is both hidden states side by side, so it changes
-if either does.
-    "both": [0, 1, 2, 3] → "both": [0, 1, 2]
-    "both": [0, 1, 2, 3] → "both": [1, 2, 3]
-    "both": [0, 1, 2, 3] → "both": [2, 3]
 """
 
 
@@ -253,8 +238,7 @@ You return the rate of agreement. The error rate is 1 minus it.
     return 1 - hits → return hits
 A link that is sure counts twice in the numerator, in |A ∩ S| and in |A ∩ P|.
     len(links & certain) + len(links & (allowed | certain)) → len(links & (allowed | certain))
-A sure link counts as possible, too, even if it is missing from the set of possible
-links: `possible | sure`.
+A sure link counts as possible, even if `possible` lacks it: `possible | sure`.
     (allowed | certain) → allowed
 You do not use the possible links. A possible link that is found is right, too.
     (allowed | certain) → certain
@@ -263,19 +247,15 @@ single link. Count in each sentence, then add up the counts.
     hits = total = 0 → A, S, P = set(), set(), set()
     and hits += len(links & certain) + len(links & (allowed | certain)) → A, S, P = A | links, S | certain, P | allowed | certain
     and total += len(links) + len(certain) → hits, total = len(A & S) + len(A & P), len(A) + len(S)
-You average the error rates of the sentences, so that a short sentence counts as much as
-a long one. Add up the counts of all sentences, and divide once.
+You average the error rates of the sentences. Add up all counts, and divide once.
     total += len(links) + len(certain) → total += hits / (len(links) + len(certain))
         hits = 0
     and hits / total → total / len(weights)
-You divide by the number of possible links. The denominator is |A| + |S|: a possible
-link that is not found is not an error.
+The denominator is |A| + |S|: a possible link that is not found is not an error.
     len(links) + len(certain) → len(links) + len(allowed | certain)
-You take every weight above 0.5. Each row has exactly one link, to the key with the
-largest weight, however small that weight is.
+You take every weight above 0.5. Each row has one link, to the key of largest weight.
     set(enumerate(sentence.argmax(dim=-1).tolist())) → {(i, j) for i, row in enumerate(sentence) for j, w in enumerate(row) if w > 0.5}
-You take the largest weight of each column. Each row is a target word, and it is linked
-to the source word with the largest weight.
+You take the largest weight of each column. Take that of each row, a target word.
     set(enumerate(sentence.argmax(dim=-1).tolist())) → {(i, j) for j, i in enumerate(sentence.argmax(dim=0).tolist())}
 Your links are (source, target), but the gold links are (target, source): row first.
     set(enumerate(sentence.argmax(dim=-1).tolist())) → {(j, i) for i, j in enumerate(sentence.argmax(dim=-1).tolist())}
@@ -348,10 +328,7 @@ def _(answer):
     answer.build(3, 6, 8)
     outputs = answer(*tokens(), mask)
     if outputs.isnan().any():
-        return (
-            "The output of a query that may attend to no key is NaN. Are all its "
-            "scores −∞? `masked_softmax` takes care of that case (chapter 4)."
-        )
+        return "A query with no key to attend to gives NaN: use `masked_softmax`."
     answer.output = outputs.where(mask.any(dim=-1, keepdim=True), 0)  # or any number
     return answer.same()
 
@@ -371,16 +348,13 @@ DotProductAttention.hints = """
 """
 
 DotProductAttention.mistakes = """
-The scores are not divided by the root of d_hidden. Chapter 3 explains why they should
-be.
+The scores are not divided by the root of d_hidden (chapter 3 explains why).
     (-2, -1) / Q.shape[-1] ** 0.5 → (-2, -1)
 You divide by d_hidden itself. Divide by its root.
     Q.shape[-1] ** 0.5 → Q.shape[-1]
-You divide by the root of d_query. Each dot product is a sum over the d_hidden
-dimensions of a projected query: divide by the root of d_hidden.
+You divide by the root of d_query. A projected query has d_hidden dimensions.
     Q.shape[-1] → queries.shape[-1]
-The softmax runs over the queries. The attention weights of a query sum to 1 over the
-keys: the last axis.
+The softmax runs over the queries. It must run over the keys, the last axis.
     masked_softmax(scores, mask) → scores.softmax(dim=-2)
 Your queries attend to the padding, too: pass the mask to `masked_softmax`.
     masked_softmax(scores, mask) → masked_softmax(scores)
@@ -389,16 +363,13 @@ takes the mask as it is; `masked_fill` takes the positions to hide, `~mask`.
     (scores, mask) → (scores, None if mask is None else ~mask)
     masked_softmax(scores, mask) → scores.masked_fill(torch.tensor(False) if mask is None else mask, -torch.inf).softmax(-1)
     masked_softmax(scores, mask) → scores.masked_fill(torch.tensor(False) if mask is None else mask, -1e9).softmax(-1)
-You average the projected keys. Keys determine the attention weights; the output is the
-weighted average of the values.
+You average the projected keys. The output is the weighted average of the values.
     @ values → @ projected_keys
 `attend` takes projected keys: `forward` passes it `self.W_K(keys)`.
     self.W_K(keys) → keys
-The queries have d_query dimensions and the projected keys d_hidden: project the queries
-by `self.W_Q` first.
+Project the queries by `self.W_Q` first, to the d_hidden dimensions of the keys.
     Q = self.W_Q(queries) → Q = queries
-The keys are (batch, key, d_hidden). Swap their last two axes,
-`projected_keys.transpose(-2, -1)`, to get the dot product of each query and each key.
+Swap the last two axes of the keys: `Q @ projected_keys.transpose(-2, -1)`.
     projected_keys.transpose(-2, -1) → projected_keys
 `attend` gets projected keys: do not project them by `self.W_K` again.
     projected_keys.transpose → self.W_K(projected_keys).transpose
@@ -410,17 +381,13 @@ The attention weights have a row for each query and a column for each key, (batc
 query, key): multiply Q by the transposed keys, and the weights by the values.
     Q @ projected_keys → projected_keys @ Q
     masked_softmax(scores, mask) → ….transpose(-2, -1)
-`.T` reverses the order of all axes, the batch axis included. Swap only the last two:
-`projected_keys.transpose(-2, -1)`.
+`.T` reverses all axes. Swap only the last two: `projected_keys.transpose(-2, -1)`.
     projected_keys.transpose(-2, -1) → projected_keys.T
-`*` pairs the first query with the first key, the second with the second. The matrix
-product `@` pairs each query with each key.
+`*` pairs query i with key i alone. Use `@`, which pairs each query with each key.
     Q @ projected_keys.transpose(-2, -1) → (Q * projected_keys).sum(dim=-1)
-The weights are (batch, query, key) and the values (batch, key, d_v): their product is
-`weights @ values`, and nothing is transposed.
+The output is `weights @ values`: the values are not transposed.
     @ values → @ values.transpose(-2, -1)
-There is no d_hidden by that name in `attend`. It is the size of a projected query,
-`Q.shape[-1]`.
+`attend` has no name d_hidden: it is the size of a projected query, `Q.shape[-1]`.
     Q.shape[-1] → self.d_hidden
     Q.shape[-1] → d_hidden
 right:

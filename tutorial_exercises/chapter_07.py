@@ -22,12 +22,10 @@ def _(x, W_Q, W_K, W_V, mask=None):
         for i, token in enumerate(sentence):
             seen = sentence if mask is None else sentence[mask[i]]
             products = [((token @ W_Q) * (other @ W_K)).sum() for other in seen]
+            powers = [(product / W_K.shape[1] ** 0.5).exp() for product in products]
             output = torch.zeros(W_V.shape[1])
-            if products:
-                scores = torch.stack(products) / W_K.shape[1] ** 0.5
-                powers = (scores - scores.max()).exp()
-                for power, other in zip(powers, seen, strict=True):
-                    output = output + power / powers.sum() * (other @ W_V)
+            for power, other in zip(powers, seen, strict=True):
+                output = output + power / sum(powers) * (other @ W_V)
             outputs.append(output)
     return torch.stack(outputs).reshape(*x.shape[:2], -1)
 
@@ -38,17 +36,12 @@ def tokens(d_k=3, d_v=5):
     return [torch.randn(shape).requires_grad_() for shape in shapes]
 
 
-def mask_of(*rows):
-    """Make a boolean mask of rows of 0 and 1."""
-    return torch.tensor(rows, dtype=torch.bool)
-
-
 @self_attention.cases
 def _():
     yield "the outputs are right", *tokens()
     label = "the outputs are right with d_model = d_k = d_v"
     yield label, *tokens(d_k=6, d_v=6)
-    mask = mask_of([1, 0, 0, 1], [1, 1, 0, 0], [0, 1, 1, 1], [0, 0, 0, 1])
+    mask = torch.tensor([[1, 0, 0, 1], [1, 1, 0, 0], [0, 1, 1, 1], [0, 0, 0, 1]]).bool()
     yield "no token attends to a masked one", *tokens(), mask
     label = "a token that may attend to nothing gets 0"
     yield label, *tokens(), torch.ones(4, 4).tril(-1).bool()
@@ -71,8 +64,7 @@ self_attention.hints = """
 self_attention.mistakes = """
 The scores are not divided by √d_k.
     (-2, -1) / K.shape[-1] ** 0.5 → (-2, -1)
-You divide by √d_model. Queries and keys have d_k dimensions, one for each column of
-W_K: divide by √d_k.
+You divide by √d_model. Queries and keys have d_k dimensions: divide by √d_k.
     K.shape[-1] → x.shape[-1]
 You divide by d_k. Divide by its root.
     K.shape[-1] ** 0.5 → K.shape[-1]
@@ -80,31 +72,26 @@ Your output is a weighted average of the tokens x. Average the values, x W_V.
     (scores, mask) @ V → (scores, mask) @ x
 Your output is a weighted average of the keys. Average the values, x W_V.
     (scores, mask) @ V → (scores, mask) @ K
-You have swapped queries and keys: row i of the scores belongs to query i, so the scores
-are Q Kᵀ and not K Qᵀ.
+You have swapped queries and keys: row i of the scores belongs to query i, as in Q Kᵀ.
     Q @ K.transpose(-2, -1) → K @ Q.transpose(-2, -1)
 You compute queries and keys with the same matrix. The queries are x W_Q, the keys x W_K.
     x @ W_Q → x @ W_K
     x @ W_K → x @ W_Q
-The softmax runs over the queries. The attention weights of a query sum to 1 over the
-keys: `dim=-1`.
+The softmax runs over the queries. It must run over the keys: `dim=-1`.
     masked_softmax(scores, mask) → scores.softmax(dim=-2)
 The mask is not used: `masked_softmax(scores, mask)`.
     masked_softmax(scores, mask) → masked_softmax(scores)
 Your mask is inverted: `True` means that a query may attend to a key.
     (scores, mask) → (scores, None if mask is None else ~mask)
-You mask after the softmax, so the attention weights no longer sum to 1. Mask the scores
-(chapter 4).
+You mask after the softmax, so weights no longer sum to 1. Mask the scores (chapter 4).
     masked_softmax(scores, mask) → (scores.softmax(-1) * (1 if mask is None else mask))
-A token that may attend to nothing gets the mean of all values here. Did you fill with a
-finite number such as −1e9? Then all its scores are equal. `masked_softmax` gives it
-weights of 0.
+A token that may attend to nothing gets the mean of all values: filled with a number
+such as −1e9, its scores are equal. `masked_softmax` gives it weights of 0.
     masked_softmax(scores, mask) → (scores if mask is None else scores.masked_fill(~mask, -1e9)).softmax(-1)
-The output of a token that may attend to nothing is NaN: if all scores are −∞, softmax
-divides 0 by 0. `masked_softmax` gives such a token weights of 0 (chapter 4).
+A token that may attend to nothing gets NaN: if all its scores are −∞, softmax divides 0
+by 0. `masked_softmax` gives it weights of 0.
     masked_softmax(scores, mask) → (scores if mask is None else scores.masked_fill(~mask, -torch.inf)).softmax(-1)
-You add the tokens x, as a residual connection does. Return the output of attention
-alone.
+You add the tokens x, as a residual connection does. Return attention's output alone.
     return masked_softmax → return x[..., : V.shape[-1]] + masked_softmax
     return masked_softmax → return x + masked_softmax
     (scores, mask) @ V → … + x
@@ -112,22 +99,18 @@ No token attends to later ones, as with a causal mask. Without a mask every toke
 attends to all tokens.
     return masked_softmax(scores, mask) → past = torch.ones(scores.shape[-2:]).tril().bool()
         return masked_softmax(scores, past if mask is None else mask & past)
-The softmax runs over the batch. The attention weights of a query sum to 1 over the
-keys, the last axis: `dim=-1`.
+The softmax runs over the batch. It must run over the keys, the last axis: `dim=-1`.
     masked_softmax(scores, mask) → (scores if mask is None else scores.masked_fill(~mask, -1e9)).softmax(0)
 The matrices multiply from the right, and are not transposed: `x @ W_Q`. Only PyTorch's
 `nn.Linear` stores its matrix transposed.
     x @ W_Q → x @ W_Q.T
-    x @ W_K → x @ W_K.T
     x @ W_V → x @ W_V.T
 The scores are Q Kᵀ: swap the last two axes of K with `K.transpose(-2, -1)`.
     K.transpose(-2, -1) → K
-`K.T` reverses the order of all axes, the batch axis included. Swap only the last two:
-`K.transpose(-2, -1)`.
+`K.T` reverses all axes. Swap only the last two: `K.transpose(-2, -1)`.
     K.transpose(-2, -1) → K.T
 right:
-    K.transpose(-2, -1) → K.mT
-    K.shape[-1] → W_K.shape[1]
+    K.transpose(-2, -1) / K.shape[-1] → K.mT / W_K.shape[1]
     masked_softmax(scores, mask) → masked_softmax(scores, mask).nan_to_num()
 """
 
@@ -155,12 +138,12 @@ def _(x, W_V, mask=None):
 @blind_attention.cases
 def _():
     yield "without a mask", torch.randn(2, 4, 6), torch.randn(6, 5)
-    mask = mask_of([1, 0, 0, 0], [1, 1, 0, 1], [0, 1, 1, 0], [0, 1, 0, 1])
+    mask = torch.tensor([[1, 0, 0, 0], [1, 1, 0, 1], [0, 1, 1, 0], [0, 1, 0, 1]]).bool()
     label = "with a mask that is not symmetric"
     yield label, torch.randn(2, 4, 6), torch.randn(6, 5), mask
-    mask = mask_of([1, 1, 0], [0, 0, 0], [0, 1, 1])
+    mask[1] = False
     label = "a token that may attend to nothing gets 0"
-    yield label, torch.randn(2, 3, 6), torch.randn(6, 5), mask
+    yield label, torch.randn(2, 4, 6), torch.randn(6, 5), mask
 
 
 blind_attention.hints = """
@@ -175,39 +158,31 @@ blind_attention.mistakes = """
 You sum the values. The attention weights sum to 1, so equal weights give the mean.
     .mean(dim=1, keepdim=True) → .sum(dim=1, keepdim=True)
     mask / count → mask.float()
-Every token attends only to itself here. With equal scores it attends equally to all
-tokens.
+Every token attends only to itself. With equal scores it attends equally to all.
     (x @ W_V).mean(dim=1, keepdim=True).expand(-1, x.shape[1], -1) → x @ W_V
 The mask is not used: your average includes masked tokens.
     mask is None → True
-You divide by the number of all tokens. Divide by the number of tokens that the query
-may attend to.
+You divide by the number of all tokens. Count only those that a query may attend to.
     mask / count → mask / len(mask)
-You divide each column by a sum. The attention weights of a query are a row: sum over
-`dim=-1`, and keep that axis (`keepdim=True`).
+You divide each column by a sum, not each row: `sum(dim=-1, keepdim=True)`.
     mask.sum(dim=-1, keepdim=True) → mask.sum(dim=-2)
     mask.sum(dim=-1, keepdim=True) → mask.sum(dim=-1)
 Your mask is transposed: row i says which tokens token i may attend to.
     count = mask.sum → mask = mask.T
         count = mask.sum
-You average over the batch. Each token gets the mean over the tokens of its own
-sentence: `dim=1`.
+You average over the batch. Average over the tokens of each sentence: `dim=1`.
     .mean(dim=1, keepdim=True).expand(-1, x.shape[1], -1) → .mean(dim=0, keepdim=True).expand(len(x), -1, -1)
-You average over the dimensions of each value. Each token gets the mean of the values of
-all tokens: `dim=1`.
+You average over the dimensions of each value. Average over the tokens: `dim=1`.
     .mean(dim=1, keepdim=True) → .mean(dim=2, keepdim=True)
 Return the mean once for every token, (batch, token, d_v): `expand` repeats it.
     .mean(dim=1, keepdim=True).expand(-1, x.shape[1], -1) → .mean(dim=1, keepdim=True)
 A token that may attend to nothing gets the mean of all values here. It should get 0.
     mask / count → torch.zeros(mask.shape).masked_fill(~mask, -1e9).softmax(-1)
-For a token that may attend to nothing you divide 0 by 0. Divide by 1 instead:
-`.clamp(min=1)`.
+For a token that may attend to nothing you divide 0 by 0: use `.clamp(min=1)`.
     .clamp(min=1) →
-You return 0. Scores of 0 are not weights of 0: after the softmax all weights of a row
-are equal, and they sum to 1.
+You return 0. Scores of 0 are not weights of 0: the softmax makes them equal weights.
     (x @ W_V).mean → (x @ W_V).mul(0).mean
-PyTorch cannot multiply a boolean matrix by a float one. Convert the mask first:
-`.float()`.
+PyTorch cannot multiply a boolean matrix by a float one: use `mask.float()`.
     mask / count → mask
 right:
     .expand(-1, x.shape[1], -1) → .repeat(1, x.shape[1], 1)
@@ -261,17 +236,14 @@ added to its input: add the diagonal, `reads | torch.eye(...).bool()`.
     (reads | torch.eye(len(reads), dtype=torch.bool)) → reads
 The edges point the wrong way: row i of `reads` says which nodes node i reads from.
     one_layer @ known → one_layer.T @ known
-You pass information in both directions of an edge. If node i reads from node j, that
-does not mean that j reads from i.
+You pass information both ways. If node i reads from j, j need not read from i.
     reads | torch.eye → reads | reads.T | torch.eye
-Information travels more than one edge per layer. Do you repeat until nothing changes,
-or overwrite a matrix that the same layer still reads? Compute each layer's matrix from
-the one before.
+Information travels more than one edge per layer. Compute each layer's matrix from the
+one before, as often as there are layers, and do not overwrite what a layer still reads.
     range(layers) → range(len(reads))
     known = (one_layer @ known > 0).float() → for i in range(len(reads)):
             known[i] = (one_layer[i] @ known > 0).float()
-You square the matrix in each layer, so the distance doubles: 1, 2, 4, 8. A layer adds
-one edge: multiply by the matrix of one layer.
+You square the matrix, so the distance doubles. Multiply by the matrix of one layer.
     range(layers) → range(layers - 1)
     and known = (one_layer @ known > 0) → one_layer = known = (one_layer @ one_layer > 0)
 You start from the matrix of one layer. Without a layer every node depends on its own
@@ -280,19 +252,15 @@ input alone: start from the identity matrix.
     and range(layers) → range(layers - 1)
 You pass information on once, whatever `layers` is.
     range(layers) → range(1)
-That is one layer too few. Start from the identity matrix, and multiply once for each
-layer.
+That is one layer too few. Start from the identity, and multiply once for each layer.
     range(layers) → range(layers - 1)
-That is one layer too many. Start from the identity matrix: before the first layer every
-node depends on its own input alone.
+That is one layer too many. Start from the identity, and multiply once for each layer.
     range(layers) → range(layers + 1)
-Return booleans. Your matrix counts the paths from node to node, and the question is
-whether there is one: compare with 0.
+Return booleans: your matrix counts the paths, and `> 0` says whether there is one.
     known.bool() → torch.linalg.matrix_power(one_layer, layers)
 Return booleans: your matrix has the right entries, but as numbers 0 and 1.
     known.bool() → known
-PyTorch has no matrix product of booleans. Convert the matrices first, `.float()`, and
-ask afterwards which entries are `> 0`.
+PyTorch has no matrix product of booleans: convert by `.float()`, and ask what is `> 0`.
     (one_layer @ known > 0).float() → one_layer.bool() @ known.bool()
 right:
     one_layer @ known → known @ one_layer
@@ -327,33 +295,19 @@ def _(n, d, k, r):
     }
 
 
-def count_error(answer, layer):
-    """Say whether the count of one layer is too large or too small, and no more."""
-    for sizes in ((7, 5, 3, 2), (4, 6, 5, 1), (2, 4, 3, 3)):
-        counts = answer(*sizes)
-        right = answer.expected()
-        if not isinstance(counts, dict) or counts.keys() != right.keys():
-            return f"Return a dictionary with three entries: {', '.join(right)}."
-        answer.output = right | {layer: counts[layer]}  # mistakes change one entry
-        if answer.same():
-            size = "large" if counts[layer] > right[layer] else "small"
-            inputs = "n = {}, d = {}, k = {} and r = {}".format(*sizes)
-            return f"{layer.capitalize()}: with {inputs} your count is too {size}."
+for name in ("self-attention", "convolution", "restricted attention"):
 
-
-@flops_of.demand("the FLOPs of self-attention")
-def _(answer):
-    return count_error(answer, "self-attention")
-
-
-@flops_of.demand("the FLOPs of a convolution")
-def _(answer):
-    return count_error(answer, "convolution")
-
-
-@flops_of.demand("the FLOPs of restricted attention")
-def _(answer):
-    return count_error(answer, "restricted attention")
+    @flops_of.demand(f"the FLOPs of {name}")
+    def _(answer, layer=name):
+        for sizes in ((7, 5, 3, 2), (4, 6, 5, 1), (2, 4, 3, 3)):
+            counts, right = answer(*sizes), answer.expected()
+            if not isinstance(counts, dict) or counts.keys() != right.keys():
+                return f"Return a dictionary with three entries: {', '.join(right)}."
+            answer.output = right | {layer: counts[layer]}  # mistakes change one entry
+            if answer.same():
+                size = "large" if counts[layer] > right[layer] else "small"
+                inputs = "n = {}, d = {}, k = {} and r = {}".format(*sizes)
+                return f"{layer.capitalize()}: with {inputs} your count is too {size}."
 
 
 flops_of.hints = """
@@ -374,8 +328,8 @@ convention every multiplication counts together with an addition.
     2 * k * n * d**2 → n * d * (2 * k * d - 1)
     2 * k * n * d**2 → k * n * d * (2 * d - 1)
     4 * n * (2 * r + 1) * d → n * ((2 * r + 1) * (2 * d - 1) + d * (4 * r + 1))
-Self-attention: your count is half of what it should be. Does it include both matrix
-products, the scores and the outputs? Do a multiplication and an addition count as two?
+Self-attention: your count is half of the right one. Do you count both matrix products,
+and a multiplication and an addition as two?
     4 * n**2 * d, → 2 * n**2 * d,
 Self-attention: two things are missing. There are two matrix products, scores and
 outputs, and in each a multiplication and an addition count as two.
@@ -390,7 +344,6 @@ count at least one of these as a single operation, or as two.
     4 * n**2 * d, → 2 * n**2,
     4 * n**2 * d, → 2 * n**2 * d + 2 * n**2,
     4 * n**2 * d, → 2 * n**2 * d + 2 * n * d,
-    4 * n**2 * d, → 2 * n**2 + 2 * n**2 * d,
 Self-attention: you count something twice. There are two matrix products, no more.
     4 * n**2 * d, → 8 * n**2 * d,
     4 * n**2 * d, → 6 * n**2 * d,
@@ -399,8 +352,7 @@ Convolution: a multiplication and an addition count as two.
 Convolution: each position of the window has a matrix, not a vector of weights.
     2 * k * n * d**2 → 2 * k * n * d
     2 * k * n * d**2 → k * n * d
-Convolution: you count one position of the window. There are k, each with its own
-matrix.
+Convolution: you count one position of the window. There are k, each with a matrix.
     2 * k * n * d**2 → 2 * n * d**2
 Convolution: k is the size of the whole window, not the number of neighbors per side.
     2 * k * n * d**2 → 2 * (2 * k + 1) * n * d**2
@@ -408,23 +360,19 @@ Convolution: you count one output. There is one for each token.
     2 * k * n * d**2 → 2 * k * d**2
 Convolution: the tokens form a sequence, so the window has k positions in all.
     2 * k * n * d**2 → 2 * k**2 * n * d**2
-Convolution: you count something twice. Each position of the window has one
-matrix product.
+Convolution: you count something twice. Each position has one matrix product.
     2 * k * n * d**2 → 4 * k * n * d**2
 Convolution: there is an output for every token, those at the edges included.
     2 * k * n * d**2 → 2 * (n - k + 1) * k * d**2
-Restricted attention: you count fewer keys for the tokens at the edges. Here they count
-as many as all others.
+Restricted attention: count 2r + 1 keys for the tokens at the edges, too.
     4 * n * (2 * r + 1) * d → 4 * n * min(n, 2 * r + 1) * d
     4 * n * (2 * r + 1) * d → 4 * sum(min(n, i + r + 1) - max(0, i - r) for i in range(n)) * d
-Restricted attention: a token attends to r tokens on either side and to itself. Your
-count leaves some of these out.
+Restricted attention: a token attends to r tokens on either side and to itself.
     (2 * r + 1) → (r + 1)
     (2 * r + 1) → r
     (2 * r + 1) → (2 * r)
-Restricted attention: your count is half of what it should be. Does it include both
-matrix products, the scores and the outputs? Do a multiplication and an addition count
-as two?
+Restricted attention: your count is half of the right one. Do you count both matrix
+products, and a multiplication and an addition as two?
     4 * n * (2 * r + 1) * d → 2 * n * (2 * r + 1) * d
 Restricted attention: two things are missing. There are two matrix products, scores and
 outputs, and in each a multiplication and an addition count as two.

@@ -1,5 +1,6 @@
 """Exercises of chapter 9: positional encoding."""
 
+import inspect
 import math
 
 import torch
@@ -40,10 +41,7 @@ def _():
 def _(answer):
     answer(0, 4)
     if answer.same():
-        return (
-            "A shift by 0 must leave every encoding as it is: M must be the identity, "
-            "1 on the diagonal and 0 elsewhere."
-        )
+        return "A shift by 0 moves no encoding, so M must be the identity matrix."
 
 
 @shift_matrix.demand("every pair is rotated by its own angle, forward and backward")
@@ -53,9 +51,8 @@ def _(answer):
         if differs and M.shape == (d_model, d_model) and moves(M, shift):
             return (
                 "Your matrix shifts the first positions nearly right, but it does not "
-                "rotate each pair. Did you solve for it? Low frequencies hardly change "
-                "over a few positions, so many matrices fit these nearly as well. "
-                "Write the 2 × 2 block of each pair instead."
+                "rotate each pair. Did you solve for it? Many matrices fit a few "
+                "positions nearly as well: write the 2 × 2 block of each pair instead."
             )
         if differs:
             return differs
@@ -77,40 +74,32 @@ shift_matrix.hints = """
 """
 
 shift_matrix.mistakes = """
-A shift forward is right, but a shift backward goes forward, too. Does the sign of the
-shift get lost on the way?
+A shift forward is right, but a shift backward goes forward, too: mind the sign.
     shift * frequencies(d_model) → abs(shift) * frequencies(d_model)
 Your matrix shifts in the other direction: the minus stands at the wrong sine. Encodings
 are rows, so column c of M says what the new column c is made of.
     return M → return M.T
-Both sines of a pair have the same sign, and that is no rotation: one of the two must be
-negative.
+Both sines of a pair are positive, and that is no rotation: one must be negative.
     [sine, cosine] = -angles.sin() → [sine, cosine] = angles.sin()
-Both sines of a pair have the same sign, and that is no rotation: only one of the two
-must be negative.
+Both sines of a pair are negative, and that is no rotation: one must be positive.
     [cosine, sine] = angles.sin() → [cosine, sine] = -angles.sin()
-A rotation mixes the sine and the cosine of a pair: two entries beside the diagonal are
-missing for each.
+A rotation mixes both columns of a pair: two entries beside the diagonal are missing.
     M[sine, cosine] = -angles.sin() →
     and M[cosine, sine] = angles.sin() →
 You move the columns along, which are sines and cosines, not positions. A shift rotates
 each pair of columns by an angle.
     return M → return torch.ones(d_model - abs(shift)).diag(shift)
-Whatever the shift, you rotate by the frequencies alone. An angle is frequency times
-shift.
+You rotate by the frequencies alone. An angle is frequency times shift.
     shift * frequencies(d_model) → frequencies(d_model)
-Your frequencies fall off half as fast as those of the chapter. They are
-`frequencies(d_model)`, one for each pair.
+Your frequencies fall off half as fast as the chapter's, `frequencies(d_model)`.
     frequencies(d_model) → … ** 0.5
 You put all sines in the first half of the columns and all cosines in the second. Here
 they alternate: pair i is columns 2i and 2i + 1.
     0, d_model, → d_model //
     and sine + 1 → sine + d_model // 2
-All pairs are rotated by the same angle in your matrix. Each has its own frequency:
-`frequencies(d_model)`.
+You rotate all pairs by the same angle. Each has its own of `frequencies(d_model)`.
     frequencies(d_model) → torch.ones(d_model // 2)
-You convert between degrees and radians. `frequencies` are in radians per position, and
-`cos` and `sin` take radians: nothing needs to be converted.
+You convert between degrees and radians. `frequencies`, `cos` and `sin` all use radians.
     frequencies(d_model) → ….rad2deg()
     frequencies(d_model) → ….deg2rad()
 Your frequencies are in reverse order: the first pair has the highest.
@@ -157,23 +146,17 @@ for_halves.mistakes = """
 The columns are where they were. A model that rotates halves would pair column 0 with
 column d_k / 2, which is the first entry of another pair.
     pairs.mT.flatten(1) → pairs.flatten(1)
-This is the way back, from halves to neighbors. Column 1 of a head, the second entry of
-pair 0, must come out at d_k / 2.
+This is the way back, from halves to neighbors: column 1 of a head must go to d_k / 2.
     (1, (num_heads, -1, 2)) → (1, (num_heads, 2, -1))
-You treat all columns as one head. Each head rotates its own d_k entries: the first
-entries of its pairs must stay within it.
+You treat all columns as one head. Reorder the d_k columns of each head by themselves.
     (1, (num_heads, -1, 2)) → (1, (1, -1, 2))
-The second entries of the pairs come first in each head, so that every rotation would go
-the other way.
+The second entries of the pairs come first, so every rotation would go the other way.
     .flatten(1) → .flip(2).flatten(1)
-The head axis and the pair axis are swapped: entries of different heads stand side by
-side. Keep the head axis in front.
+You mix the entries of different heads: keep the head axis in front of the pair axis.
     pairs.mT.flatten(1) → pairs.permute(0, 3, 2, 1).flatten(1)
-The pairs come in reverse order, so that each would be rotated by the frequency of
-another.
+The pairs come in reverse order, so each would be rotated by another's frequency.
     .flatten(1) → .flip(3).flatten(1)
-You reorder rows. The rows of W belong to the dimensions of the token, its columns to
-those of the queries.
+You reorder rows, which belong to the token's dimensions. Columns are the queries'.
     pairs = W.unflatten(1, (num_heads, -1, 2)) → return torch.cat([W[0::2], W[1::2]])
 right:
     pairs = W.unflatten(1, (num_heads, -1, 2)) → parts = W.chunk(num_heads, dim=1)
@@ -215,10 +198,10 @@ You go 24 positions from the right key in the other direction, so that the twin 
 ahead of the query. The question asks for the one behind.
     "back": 27 → "back": 21
     and "words": 28 → "words": 22
-At that distance the first rotation has come round, and the second has not.
+At that distance only the first rotation has come round.
     "back": 27 → "back": 9
     and "words": 28 → "words": 10
-At that distance the second rotation has come round, and the first has not.
+At that distance only the second rotation has come round.
     "back": 27 → "back": 11
     and "words": 28 → "words": 12
 After 6 · 8 positions both have come round, but not for the first time.
@@ -226,8 +209,7 @@ After 6 · 8 positions both have come round, but not for the first time.
     and "words": 28 → "words": 52
     "back": 27 → "back": 48
     and "words": 28 → "words": 49
-After 6 + 8 positions neither rotation is back at its angle. Which is the first distance
-at which both have come round?
+After 6 + 8 positions neither rotation has come round. After how many have both?
     "back": 27 → "back": 17
     and "words": 28 → "words": 18
     "back": 27 → "back": 14
@@ -261,8 +243,10 @@ def _(x, encoding, attention):
     return outputs
 
 
-def count(layer, tokens):
+def count(layer, args, named):
     """Note in a layer how many tokens it got; each call gets (batch, token, d_model)."""
+    given = inspect.signature(layer.forward).bind(*args, **named).arguments
+    tokens = next(iter(given.values()))  # by position or by name
     if tokens.ndim != 3:
         raise ValueError(
             f"one token of every sentence is (batch, 1, d_model), got "
@@ -272,27 +256,13 @@ def count(layer, tokens):
     layer.counts.append(tokens.shape[1])
 
 
-class CountingEncoding(SinusoidalEncoding):
-    """An encoding that counts its tokens."""
-
-    def forward(self, x, start=0):
-        count(self, x)
-        return super().forward(x, start=start)
-
-
-class CountingAttention(PositionedAttention):
-    """An attention layer that counts its queries."""
-
-    def forward(self, queries, keys, values, mask=None, *, causal=False):
-        count(self, queries)
-        return super().forward(queries, keys, values, mask, causal=causal)
-
-
 @torch.no_grad()
 def layers():
     """Make an encoding and an attention layer that count, in a list ``counts``."""
-    encoding, attention = CountingEncoding(8, 16), CountingAttention(8, 2)
-    encoding.counts, attention.counts = [], []
+    encoding, attention = SinusoidalEncoding(8, 16), PositionedAttention(8, 2)
+    for layer in (encoding, attention):
+        layer.counts = []
+        layer.register_forward_pre_hook(count, with_kwargs=True)
     for weight in attention.parameters():
         weight.mul_(3)  # so that the weights are far from uniform
     return encoding, attention
@@ -316,19 +286,13 @@ def _(answer):
             "it the query of the new token alone: earlier outputs need not be computed "
             "again, and while a text is being generated, later tokens do not exist."
         )
-    if not encoding.counts:
+    if encoding.counts[:1] != [1]:
         return (
-            "The outputs are right, but you never call the encoding. Let it encode "
-            "each token when its turn comes: `start=` tells it the position."
+            "The outputs are right, but the encoding must get the first token alone: "
+            "while a text is being generated, the later ones do not exist. Call it for "
+            "each token when its turn comes, with `start=`."
         )
-    first, *others = encoding.counts
-    if first > 1:
-        return (
-            f"The outputs are right, but the first call of the encoding got {first} "
-            "tokens. While a text is being generated, the later ones do not exist: "
-            "encode each token when its turn comes."
-        )
-    if max(others, default=0) > 1 or len(others) >= 2 * 6:  # for query and key
+    if {*encoding.counts} != {1} or len(encoding.counts) > 2 * 6:  # for query and key
         return (
             "The outputs are right, but you encode earlier tokens again. Encode each "
             "token once, alone: `start=` tells the encoding its position."
@@ -345,8 +309,7 @@ read_word_by_word.hints = """
 """
 
 read_word_by_word.mistakes = """
-Every token is encoded as the first one: an encoding that gets a single token takes its
-position to be 0. Tell it the position: `start=`.
+Every token is encoded at position 0. Tell the encoding the position: `start=`.
     token, start=t → token
 Every position is one too high: the first token is at position 0.
     encoding(token, start=t) → encoding(token, start=t + 1)
@@ -354,16 +317,13 @@ The tokens go into attention without positions.
     encoding(token, start=t) → token
 Keys and values are encoded, the query is not: it needs its position, too.
     seen[-1] → token
-Keys and values have their positions, but every query is encoded as the first token: an
-encoding that gets a single token needs `start=`.
+Keys and values have their positions, but every query has position 0: use `start=`.
     seen[-1] → encoding(token)
-A token does not attend to itself in your code: its own key and value belong to those
-that it attends to.
+A token does not attend to itself in your code: its own key and value are missing.
     torch.cat(seen, dim=1) → torch.cat(seen[:t] or seen, dim=1)
 The query is encoded, keys and values are not: keep the encoded tokens.
     torch.cat(seen, dim=1) → x[:, : t + 1]
-Each token attends to itself only. Keep the encoded tokens, and give all of them as keys
-and values.
+Each token attends to itself only. Keep the encoded tokens: all are keys and values.
     keys, keys → seen[-1], seen[-1]
 Each token attends to the later ones, too. Token t may attend to tokens 0 to t.
     seen, outputs = [], [] → …

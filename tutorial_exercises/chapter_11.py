@@ -51,8 +51,7 @@ word_mask.mistakes = """
 Your mask assumes that padding stands at the end of a sentence. In one of these it
 stands at the beginning: compare each word with `padding`.
     words != padding → torch.arange(words.shape[1]) < (…).sum(dim=1)[:, None]
-You compare the words with 0. The number of the padding token is the argument `padding`,
-and here it is another.
+You compare the words with 0. Compare them with `padding`, which is not always 0.
     words != padding → words != 0
 Your mask is inverted: True means that a query may attend to the key.
     causal & not_padding[:, None, :] → ~(…)
@@ -61,29 +60,23 @@ The future is hidden, but the padding is not: use `padding`.
 The future is hidden, but the padding is not: use `padding`. It differs from sentence to
 sentence, so each of them needs its own mask: (batch, query, key).
     causal & not_padding[:, None, :] → causal
-The padding is hidden, but the future is not: a word may attend only to itself and to
-the words before it.
+The padding is hidden, but the future is not: use `causal_mask` as well.
     causal_mask(words.shape[1]) → torch.ones_like(…)
 The padding is hidden, but the future is not. The future differs from query to query, so
 each of them needs its own row: (batch, query, key).
     causal & not_padding[:, None, :] → not_padding[:, None, :]
-A key may be attended to only if it is not in the future AND not padding: you combine
-the two conditions with or.
+You combine the conditions with or. A key must be not in the future AND not padding.
     causal & not_padding → causal | not_padding
-In your mask a word cannot attend to itself, so the first one sees nothing: keep the
-diagonal.
+In your mask a word cannot attend to itself: keep the diagonal.
     causal_mask(words.shape[1]) → ….tril(-1)
 In your mask a padding token may attend to itself. As a key it has to be hidden from
 every query. A row in which all keys are hidden does no harm here.
     not_padding[:, None, :] → (… | torch.eye(words.shape[1]).bool())
-Your mask shows the future and hides the past: rows are queries and columns are keys, so
-what may be attended to lies on and below the diagonal.
+Your mask shows the future and hides the past: rows are queries, columns are keys.
     causal_mask(words.shape[1]) → ….mT
-You hide the padding along the axis of the queries. It is the KEYS that nothing may
-attend to: `(words != padding)[:, None, :]`.
+Hide the padding among keys, not among queries: `(words != padding)[:, None, :]`.
     not_padding[:, None, :] → not_padding[:, :, None]
-You hide the rows of the padding as well. Hide keys alone: nobody reads the outputs of
-these rows.
+You hide the rows of the padding, too. Hide keys alone: nobody reads these outputs.
     not_padding[:, None, :] → … & not_padding[:, :, None]
 `words != padding` is (batch, key) and the causal mask is (query, key). Without an axis
 for the queries, the sentences are aligned with the queries.
@@ -230,8 +223,7 @@ encode the new words alone, and join them to `before` afterwards.
 Several new words came after those in `before`, and the first of them attended to the
 next. A mask is needed there as well: the last rows of the causal mask of all tokens.
     causal_mask(tokens.shape[1])[start:] → … if before is None else None
-Your decoder attends to later words. A causal mask must hide them in every mode, in
-training and in evaluation.
+Your decoder attends to later words. Use the causal mask in training and evaluation.
     causal_mask(tokens.shape[1])[start:] → … if self.training else None
     causal_mask(tokens.shape[1])[start:] → None
 The new words are encoded as if they began at position 0. The first of them comes after
@@ -243,23 +235,18 @@ the next one is at position 3, which is `before.shape[1]`.
 Your new words are one position too late. Positions count from 0, so after three words
 the next one is at position 3, which is `before.shape[1]`.
     start=start → start=start + 1 if start else 0
-Your mask has the rows of the first words of the sentence. The new words are at its end,
-and theirs are the last rows.
+Your mask has the rows of the first words. The new words come last: take the last rows.
     [start:] → [: words.shape[1]]
-Your new words attend only to each other: the keys and values are those in `before` and
-their own.
+Your new words attend only to each other. The tokens in `before` have keys, too.
     self.attention(x, tokens, tokens, mask) → self.attention(x, x, x, mask[:, start:])
-You return the new tokens alone. Return those in `before` as well, in front of them: the
-next call gets what this one returns.
+You return the new tokens alone. The next call needs those in `before`, too, in front.
     return logits, tokens → return logits, x
-The residual connection is missing: the logits come from x plus the output of the
-attention, as in HurriedDecoder.
+The residual connection is missing: the logits come from x plus attention's output.
     x + self.attention → self.attention
 Two words came after three others, and your mask does not fit. It needs a row for each
 new word and a column for each of all five: the last rows of `causal_mask(5)`.
     causal_mask(tokens.shape[1])[start:] → causal_mask(words.shape[1])
-Your mask has a row for every token, but only the new words are queries: theirs are the
-last rows.
+Your mask has a row for every token. Only the new words are queries: the last rows.
     causal_mask(tokens.shape[1])[start:] → causal_mask(tokens.shape[1])
 right:
     [start:] → [-words.shape[1] :]
@@ -319,43 +306,34 @@ You exchange the token and encode the sentence anew, so that all rows of the mem
 change. Exchange one row of the memory, and leave the sentence as it is.
     memory[:, row] = theirs[:, row] → words = torch.arange(source.shape[1])
         memory = model.encoder(torch.where(words == row, other, source), lengths)
-The decoder gets the whole memory of the other sentence. Only one row should come from
-there.
+The decoder gets the whole memory of the other sentence. Take only one row from there.
     memory[:, row] = theirs[:, row] → memory = theirs
 The decoder gets the memory of the first sentence, in which nothing is exchanged.
     memory[:, row] = theirs[:, row] →
-The other sentence's memory got a row of the first. It is the other way round: one row
-from the other, and all others from the first.
+It is the other way round: one row from the other sentence, the rest from the first.
     encoder(source, lengths) → encoder(other, lengths)
     and theirs = model.encoder(other, lengths) → theirs = model.encoder(source, lengths)
 All rows from this one on come from the other sentence. Only this one should.
     memory[:, row] = theirs[:, row] → memory[:, row:] = theirs[:, row:]
-`memory[row]` is the memory of a whole sentence of the batch. The rows of its tokens lie
-along the second axis: `memory[:, row]`.
+`memory[row]` is a whole sentence of the batch. Tokens are axis 1: `memory[:, row]`.
     memory[:, row] = theirs[:, row] → memory[row] = theirs[row]
-The token of that row was encoded alone, at position 0 and without its neighbors. Encode
-the other sentence whole, and take its row.
+You encode the token of that row alone. Encode the whole sentence, and take its row.
     memory[:, row] = theirs[:, row] → word = other[:, row : row + 1]
         memory[:, row] = model.encoder(word, torch.ones_like(lengths))[:, 0]
-The row that you put in is an embedding, which has not gone through the encoder's
-layers. Take it from the encoder's memory of the other sentence.
+The row that you put in is an embedding. Take it from the memory of the other sentence.
     encoder(other, lengths) → encoder.embeddings(other)
-`model.decoder` returns the logits (batch, token, vocab), and no state with them: there
-is no pair to unpack.
+`model.decoder` returns the logits, and no state with them: there is no pair to unpack.
     return model.decoder(target, memory) → logits, state = model.decoder(target, memory)
         return logits
-You return the logits of one sentence, without the axis of the batch. `model.decoder`
-returns the logits and not a pair: there is nothing to take out.
+The axis of the batch is missing: `model.decoder` returns the logits, and not a pair.
     return model.decoder(target, memory) → return model.decoder(target, memory)[0]
 `model.decode_step` returns a pair, the logits at the last position and its state. The
 logits at all positions are what `model.decoder(target, memory)` returns.
     return model.decoder(target, memory) → state = model.encode(source, lengths)
         return model.decode_step(target, state._replace(memory=memory))
-You return the logits at the last position alone, as `model.decode_step` does. Return
-those at all positions: `model.decoder(target, memory)`.
+You return the logits at the last position alone. Return those at all positions.
     return model.decoder(target, memory) → return model.decoder(target, memory)[:, -1]
-`model.encode` returns a state of three parts. The memory is one of them, and it is what
-`model.encoder` returns.
+`model.encode` returns a state of three parts. `model.encoder` returns the memory alone.
     model.encoder(source, lengths) → model.encode(source, lengths)
     model.encoder(other, lengths) → model.encode(other, lengths)
 right:

@@ -59,17 +59,14 @@ attention_rollout.hints = """
 """
 
 attention_rollout.mistakes = """
-The residual connection is missing: add the identity to the mean over the heads, and
-divide by 2.
+The residual connection is missing: add the identity to the mean, and divide by 2.
     (mean + torch.eye(tokens)) / 2 → mean
-Your rows sum to more than 1: the mean over the heads plus the identity has to be
-divided by 2.
+Your rows sum to more than 1: divide the mean plus the identity by 2.
     (mean + torch.eye(tokens)) / 2 → mean + torch.eye(tokens)
 You multiply the layers in the wrong order. A later layer attends to the outputs of the
 earlier ones: `half @ total`.
     half @ total → total @ half
-You multiply element by element. A layer takes weighted sums over all tokens: that is a
-matrix product, `@`.
+You multiply element by element. Weighted sums over tokens are a matrix product, `@`.
     half @ total → half * total
 You add the layers up. The second attends to the outputs of the first: multiply them.
     half @ total → (total + half) / 2
@@ -77,8 +74,7 @@ Only the last layer is left. Multiply it by the product of those before it.
     half @ total → half
 You take the first head only. Take the mean over all heads.
     weights.mean(dim=1) → weights[:, 0]
-You take the maximum over the heads. That is a variant; here the mean over the heads is
-asked for.
+You take the maximum over the heads. That is a variant: here, take the mean.
     weights.mean(dim=1) → weights.amax(dim=1)
 You take the sum over the heads, so the rows sum to more than 1. Take the mean.
     weights.mean(dim=1) → weights.sum(dim=1)
@@ -326,8 +322,7 @@ You cover the tokens with the smallest shares.
 You go by the absolute value of the shares. A share below 0 speaks against the answer:
 cover those with the largest shares.
     shares.topk(k, dim=-1) → shares.abs().topk(k, dim=-1)
-You subtract the wrong way round. The answer drops from what it was to what it is:
-`answer(inputs) - answer(covered)`.
+You subtract the wrong way round: return `answer(inputs) - answer(covered)`.
     answer(inputs) - answer(covered) → answer(covered) - answer(inputs)
 You return the answer with the tokens covered. Return how much it drops.
     answer(inputs) - answer(covered) → answer(covered)

@@ -87,11 +87,9 @@ without the color has the score 0, not −∞, and the softmax gives it a little
     scores.softmax → scores.masked_fill(scores == 0, -torch.inf).softmax
 Your softmax runs over the sheets. It has to run over the patches: `dim=-1`.
     scores.softmax(dim=-1) → scores.softmax(dim=0)
-You read one patch alone. The map is a softmax: where two patches have the color, both
-are read.
+You read one patch alone. Where two patches have the color, both are read.
     scores.softmax(dim=-1) → F.one_hot(scores.argmax(dim=-1), tokens.shape[1]).float()
-You leave the empty patches out. They have the score 0, too, and with it a little
-weight.
+You leave the empty patches out. Their score is 0, too, which gives a little weight.
     scores.softmax → scores.masked_fill(tokens.sum(dim=-1) == 0, -torch.inf).softmax
 You put the first question to all sheets.
     F.one_hot(colors, 4) → F.one_hot(colors[:1].expand_as(colors), 4)
@@ -156,8 +154,7 @@ input_times_gradient.hints = """
 input_times_gradient.mistakes = """
 You return the gradient alone. Multiply it by the pixels before you sum.
     gradient * images.detach() → gradient
-You take the absolute value at each pixel. Sum over the patch first: what one pixel
-adds, another may take away.
+You take the absolute value at each pixel. Take it of the patch's sum, at the end.
     gradient * images.detach() → (…).abs()
 Some of your sums are negative. Return their absolute values: `abs` at the end.
     sums.flatten(1).abs() → sums.flatten(1)
@@ -169,8 +166,7 @@ You take the gradient of the probability. Take that of the logit, before the sof
     model(images).amax(dim=-1) → model(images).softmax(dim=-1).amax(dim=-1)
 You take the largest logit of the whole batch. Each image has its own.
     model(images).amax(dim=-1) → model(images).max()
-You take the mean over the images, which divides every gradient by their number. Take
-the sum.
+You divide every gradient by the number of images: take the sum, not the mean.
     best.sum() → best.mean()
 Your patches go column by column. They should go row by row.
     sums.flatten(1) → sums.mT.flatten(1)
@@ -201,16 +197,11 @@ def _(hits):
     return best, sum(int(hit) for hit in hits[half:, best]) / half
 
 
-def half_of_hits(counts, images):
-    """Make hits (image, head), so many for each head, in any order."""
-    hits = torch.arange(images)[:, None] < torch.tensor(counts)
-    order = torch.rand(hits.shape).argsort(dim=0)
-    return hits.gather(0, order)
-
-
-def made_hits(first, second, images=10):
-    """Make hits (image, head): so many for each head in either half."""
-    return torch.cat([half_of_hits(first, images), half_of_hits(second, images)])
+def made_hits(*counts, images=10):
+    """Make hits (image, head), in any order: so many for each head in either half."""
+    halves = torch.arange(images)[:, None] < torch.tensor(counts)[:, None]
+    order = torch.rand(halves.shape).argsort(dim=1)
+    return halves.gather(1, order).flatten(0, 1)
 
 
 @honest_head.cases
@@ -232,15 +223,13 @@ honest_head.hints = """
 """
 
 honest_head.mistakes = """
-You choose the head on all images, those of the second half included. Choose on the
-first half alone.
+You choose the head on all images. Choose it on the first half alone.
     first.mean(dim=0) → hits.double().mean(dim=0)
 You report the hit rate on the half on which the head was chosen.
     second[:, best].mean() → first[:, best].mean()
 You report the hit rate on all images, and the head was chosen on half of them.
     second[:, best].mean() → hits[:, best].double().mean()
-You report the highest hit rate on the second half. It has to be that of the head that
-was chosen on the first.
+You report the highest hit rate on the second half, not that of the chosen head.
     second[:, best].mean() → second.mean(dim=0).max()
 You choose on the second half and report on the same half. Choose on the first.
     first.mean(dim=0) → second.mean(dim=0)
@@ -291,15 +280,13 @@ def _(model, images, labels, weights, count):
     return accuracies
 
 
-def ink(rows):
-    """Return a model that predicts which of rows × rows patches has most ink."""
-    return lambda images: F.adaptive_avg_pool2d(images, rows).flatten(1)
-
-
 def paintings(batch, rows, side=2):
     """Return arguments in which each image has another order of its patches."""
+
+    def model(images):  # predicts which patch has most ink
+        return F.adaptive_avg_pool2d(images, rows).flatten(1)
+
     images = 0.2 + 0.8 * torch.rand(batch, 1, rows * side, rows * side)
-    model = ink(rows)
     labels = model(images).argmax(dim=-1)
     labels[0] = (labels[0] + 1) % rows**2  # wrong at first
     noise = torch.randn(batch, rows**2) / 2
@@ -330,8 +317,7 @@ painted_curve.hints = """
 """
 
 painted_curve.mistakes = """
-You paint the patches with the smallest weights first. `argsort` sorts in ascending
-order: `descending=True`.
+You paint the smallest weights first. `argsort` is ascending: use `descending=True`.
     argsort(dim=-1, descending=True) → argsort(dim=-1)
 Each time only one patch is painted. Painted patches stay painted: `order[:, :painted]`.
     order[:, :painted] → order[:, max(painted - 1, 0) : painted]
