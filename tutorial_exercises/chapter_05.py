@@ -74,7 +74,7 @@ def _(answer):
     known = {word for source, _ in train for word in source}
     leaked = {word for source, _ in test for word in source if word in words} - known
     if leaked:
-        return f"{len(leaked)} of your words occur only in `test`: take those of `train`."
+        return f"{len(leaked)} of your words are only in `test`: take those of `train`."
     if any(word in words for _, target in train for word in target):
         return "The vocabulary contains words of targets. Take those of sources only."
     if words != known:
