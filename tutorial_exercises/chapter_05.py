@@ -78,7 +78,7 @@ def _(answer):
     if any(word in words for _, target in train for word in target):
         return "The vocabulary contains words of targets. Take those of sources only."
     if words != known:
-        return "This is not the set of the single words of the training sources."
+        return "`words` must be the set of the single words of the training sources."
 
 
 @split_by_source.demand("the split depends on the seed, and on nothing else")
