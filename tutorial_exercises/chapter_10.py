@@ -83,6 +83,8 @@ You divide by the variance. Divide by its square root, the standard deviation.
 With three axes it is right, with four it is not. Count the axis from the end: `dim=-1`.
     mean(dim=-1 → mean(dim=2
     and var(dim=-1 → var(dim=2
+    mean(dim=-1 → mean(dim=2
+    var(dim=-1 → var(dim=2
 You average over the tokens of a sentence. Average over the entries of one token.
     mean(dim=-1 → mean(dim=-2
     and var(dim=-1 → var(dim=-2
@@ -217,8 +219,6 @@ With norm_first your second sum starts from the block's input. Start from the fi
 With norm_first your feed-forward network gets the block's input, not the first sum.
     return x + feed_forward(second(x)) → return x
     and x = x + attention(y, y, y) → x = x + attention(y, y, y) + feed_forward(second(x))
-right:
-    y = first(x) → y = norms[0](x)
 """
 
 
@@ -303,8 +303,6 @@ You count the parameters of the norms twice, or the biases of attention.
     norms = 4 * d_model → norms = 8 * d_model
 You count the biases of the feed-forward network twice.
     + d_ff + d_model → + 2 * (d_ff + d_model)
-right:
-    norms = 4 * d_model → norms = 2 * (d_model + d_model)
 """
 
 
@@ -388,6 +386,7 @@ You compare different sentences. Compare the same sentence, in the batch and alo
     (layer(x) - alone) → (layer(x) - layer(x)[:1])
 Call `layer` as it is: it may be any function, and evaluation mode can hide a leak.
     (layer(x) - alone) → (layer.eval()(x) - alone)
+    (layer(x) - alone) → (layer.train()(x) - alone)
     (layer(x) - alone) → (layer(x) - alone) * layer.training
 Return how large the largest difference is, not whether there is one.
     .max() → .max() > 1e-6
