@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from tutorial_exercises import Exercise
+from tutorial_exercises.exercise import Wrong
 
 
 @Exercise("10.1", "Layer norm", axes="batch token d_model")
@@ -30,28 +31,22 @@ def _(x, gamma, beta, epsilon=1e-5):
 @normalize_layer.cases
 def _():
     plain = torch.ones(4), torch.zeros(4)
-    label = "each token is normalized by itself"
-    yield label, 3 * torch.randn(2, 5, 4) + 1, *plain
-    label = "gamma scales and beta shifts"
-    yield label, 3 * torch.randn(2, 3, 6), torch.rand(6) + 0.5, torch.randn(6)
+    yield "each token is normalized by itself", 3 * torch.randn(2, 5, 4) + 1, *plain
+    x = 3 * torch.randn(2, 3, 6)
+    yield "gamma scales and beta shifts", x, torch.rand(6) + 0.5, torch.randn(6)
     label = "epsilon matters where a token's entries are nearly equal"
     yield label, 0.1 * torch.randn(2, 3, 4), *plain, 0.04
     label = "a token with equal entries becomes beta"
     yield label, torch.full((1, 2, 4), 5.0), torch.ones(4), torch.randn(4)
     yield "epsilon is 1e-5 by default", 0.01 * torch.randn(2, 3, 4), *plain
-    label = "there may be more axes in front"
-    yield label, torch.randn(2, 2, 3, 4), *plain
+    yield "there may be more axes in front", torch.randn(2, 2, 3, 4), *plain
 
 
 @normalize_layer.demand("the equation itself, without PyTorch's layer norm")
 def _(answer):
-    with mock.patch.object(torch, "layer_norm", wraps=torch.layer_norm) as ready_made:
+    said = "Write the equation itself, without PyTorch's own layer norm."
+    with mock.patch.object(torch, "layer_norm", side_effect=Wrong(said)):
         answer(torch.randn(2, 5, 4), torch.ones(4), torch.zeros(4))
-    if ready_made.called:
-        return (
-            "You call PyTorch's own layer norm. The output is right, but write the "
-            "equation itself: mean, variance, square root."
-        )
 
 
 @normalize_layer.demand("gradients reach x, gamma and beta")
@@ -64,7 +59,7 @@ def _(answer):
     if not torch.allclose(found, right, atol=1e-4):
         return (
             "The output is right, but its gradient is not: mean and variance depend on "
-            "x, too, and a `.detach()` or `torch.no_grad()` hides that."
+            "x, too. Leave out `.detach()` and `torch.no_grad()`."
         )
 
 
@@ -77,36 +72,29 @@ normalize_layer.hints = """
 """
 
 normalize_layer.mistakes = """
-You divide the sum of squares by d_model - 1, as `var` and `std` do by default. Layer
-norm divides by d_model: `var(dim=-1, correction=0)`.
+Your variance divides by d_model - 1. Layer norm divides by d_model: `correction=0`.
     correction=0, →
-Your epsilon is added to the standard deviation. It belongs under the square root, added
-to the variance.
+You add epsilon to the standard deviation. Add it to the variance, under the root.
     (variance + epsilon).sqrt() → (variance.sqrt() + epsilon)
 You do not use epsilon: a token whose entries are all equal is divided by 0.
     (variance + epsilon) → variance
 You divide by the variance. Divide by its square root, the standard deviation.
     (variance + epsilon).sqrt() → (variance + epsilon)
-With three axes it is right, with four it is not: you count the axis from the front.
-Count it from the end: `dim=-1`.
+With three axes it is right, with four it is not. Count the axis from the end: `dim=-1`.
     mean(dim=-1 → mean(dim=2
     and var(dim=-1 → var(dim=2
     mean(dim=-1 → mean(dim=2
     var(dim=-1 → var(dim=2
-You average over the tokens of a sentence. Layer norm averages over the entries of one
-token: the last axis.
+You average over the tokens of a sentence. Average over the entries of one token.
     mean(dim=-1 → mean(dim=-2
     and var(dim=-1 → var(dim=-2
-You average over the sentences of the batch. Layer norm averages over the entries of one
-token: the last axis.
+You average over the sentences of the batch. Average over the entries of one token.
     mean(dim=-1 → mean(dim=0
     and var(dim=-1 → var(dim=0
 You average over all entries of the batch at once: `mean()` and `var()` need `dim=-1`.
-Each token is normalized by itself.
     mean(dim=-1, keepdim=True) → mean()
     and var(dim=-1, correction=0, keepdim=True) → var(correction=0)
-You average over all entries of a sentence. Each token is normalized by itself: the last
-axis alone.
+You average over all entries of a sentence. Each token is normalized by itself.
     mean(dim=-1 → mean(dim=(-2, -1)
     and var(dim=-1 → var(dim=(-2, -1)
 That is batch norm: you average over batch and tokens. Average over the last axis.
@@ -115,15 +103,13 @@ That is batch norm: you average over batch and tokens. Average over the last axi
 You do not subtract the mean of the token.
     (x - mean) → x
     and x.var(dim=-1, correction=0, keepdim=True) → x.square().mean(dim=-1, keepdim=True)
-You divide by the standard deviation, but you do not subtract the mean of the token
-first.
+You divide by the standard deviation, but you do not subtract the mean first.
     (x - mean) → x
 Your variance squares x itself. The variance is the mean of the squares of x - mean.
     x.var(dim=-1, correction=0, keepdim=True) → x.square().mean(dim=-1, keepdim=True)
 You always add 1e-5. Add `epsilon`, so that a caller can choose another value.
     (variance + epsilon) → (variance + 1e-5)
-The token is normalized, but gamma and beta are not used: multiply by gamma, then add
-beta.
+You normalize, but do not use gamma and beta: multiply by gamma, then add beta.
     .sqrt() * gamma + beta → .sqrt()
 You do not multiply by gamma.
     .sqrt() * gamma → .sqrt()
@@ -136,7 +122,6 @@ The shapes do not fit. Do mean and variance keep the last axis, with `keepdim=Tr
 right:
     correction=0 → unbiased=False
     x.var(dim=-1, correction=0, keepdim=True) → (x - mean).square().mean(dim=-1, keepdim=True)
-    (variance + epsilon).sqrt() → (variance + epsilon) ** 0.5
 """
 
 
@@ -154,31 +139,20 @@ def run_block(x, attention, feed_forward, norms, norm_first):
 
 @run_block.oracle
 def _(x, attention, feed_forward, norms, norm_first):
-    first, second = norms
-    read = first(x) if norm_first else x
-    x = x + attention(read, read, read)
-    if not norm_first:
-        x = first(x)
-    x = x + feed_forward(second(x) if norm_first else x)
-    return x if norm_first else second(x)
+    sublayers = [lambda y: attention(y, y, y), feed_forward]
+    for norm, sublayer in zip(norms, sublayers, strict=True):
+        x = x + sublayer(norm(x)) if norm_first else norm(x + sublayer(x))
+    return x
 
 
 def parts():
     """Make attention, a feed-forward network and two norms, none of them trivial."""
-    mix, W_1, W_2 = torch.randn(6), torch.randn(6, 6), torch.randn(6, 6)
-
-    def attention(queries, keys, values):
-        weights = (queries @ keys.mT / 6**0.5).softmax(dim=-1)
-        return weights @ values + queries * mix
-
-    def feed_forward(x):
-        return torch.relu(x @ W_1) @ W_2
-
+    feed_forward = nn.Sequential(nn.Linear(6, 24), nn.ReLU(), nn.Linear(24, 6))
     norms = [nn.LayerNorm(6), nn.LayerNorm(6)]
     for norm in norms:
         nn.init.normal_(norm.weight, 1, 0.5)
         nn.init.normal_(norm.bias)
-    return attention, feed_forward, norms
+    return F.scaled_dot_product_attention, feed_forward, norms
 
 
 @run_block.cases
@@ -203,47 +177,35 @@ run_block.hints = """
 """
 
 run_block.mistakes = """
-That is the other order. With norm_first (pre-norm) a sub-layer gets norm(x), and the
-sum is not normalized; without it (post-norm) a sub-layer gets x, and the sum is
-normalized.
+That is the other order. Pre-norm, with norm_first, is x + sublayer(norm(x)); post-norm
+is norm(x + sublayer(x)).
     if norm_first → if not norm_first
-    if norm_first: → if True:
-    if norm_first: → if False:
-With norm_first the residual connections are missing: your sub-layers replace x. Add
-what they return to it.
+With norm_first your sub-layers replace x. Residual connections add what they return.
     x = x + attention(y, y, y) → x = attention(y, y, y)
     and return x + feed_forward → return feed_forward
-With norm_first you add to the normalized tokens. Normalize only the input of a
-sub-layer, and add its output to x itself.
+With norm_first you add to the normalized tokens. Add a sub-layer's output to x itself.
     x = x + attention → x = y + attention
     and return x + → return second(x) +
-With norm_first your first sum adds to the normalized tokens, y. Normalize only the
-input of attention, and add its output to x itself.
+With norm_first your first sum adds to the normalized tokens, y. Add to x itself.
     x = x + attention → x = y + attention
-With norm_first your second sum adds to the normalized tokens. Normalize only the input
-of the feed-forward network, and add its output to x itself.
+With norm_first your second sum adds to the normalized tokens. Add to x itself.
     return x + → return second(x) +
-In post-norm you normalize the output of a sub-layer before it is added. Normalize the
-sum: norm(x + sublayer(x)).
+In post-norm you normalize before you add. Normalize the sum: norm(x + sublayer(x)).
     first(x + attention(x, x, x)) → x + first(attention(x, x, x))
     and return second(x + feed_forward(x)) → return x + second(feed_forward(x))
-With norm_first your keys and values are not normalized. Queries, keys and values are
-all made from the normalized tokens.
+With norm_first your keys and values are not normalized. Give attention norm(x) alone.
     attention(y, y, y) → attention(y, x, x)
 You use the first norm twice. The feed-forward network has the second one.
     first, second = norms → first = second = norms[0]
-You use the second norm for attention and the first for the feed-forward network: it is
-the other way round.
+You use the norms the wrong way round: attention has the first one.
     first, second → second, first
 With norm_first your sub-layers get x as it is. Normalize the input of each.
     y = first(x) → y = x
     and feed_forward(second(x)) → feed_forward(x)
-Without norm_first you add, but you do not normalize the sums: norm(x + sublayer(x)),
-after each of the two.
+Without norm_first you add, but do not normalize the sums: norm(x + sublayer(x)).
     first(x + attention(x, x, x)) → x + attention(x, x, x)
     and return second(x + feed_forward(x)) → return x + feed_forward(x)
-With norm_first you normalize once more at the end. In pre-norm the sum is not
-normalized.
+With norm_first you normalize once more at the end. Pre-norm leaves the sum as it is.
     x + feed_forward(second(x)) → second(x + feed_forward(second(x)))
 Without norm_first the second sum has to be normalized, too.
     return second(x + feed_forward(x)) → return x + feed_forward(x)
@@ -251,16 +213,12 @@ Attention comes first, then the feed-forward network.
     y = first(x) → x = x + feed_forward(second(x))
         y = first(x)
     and return x + feed_forward(second(x)) → return x
-With norm_first your second sum starts from the block's input, so that what attention
-added is lost. Start from the sum with attention's output.
+With norm_first your second sum starts from the block's input. Start from the first sum.
     x = x + attention(y, y, y) → z = x + attention(y, y, y)
     and feed_forward(second(x)) → feed_forward(second(z))
-With norm_first your feed-forward network gets the block's input. Its input is the sum
-with attention's output: the second sub-layer starts where the first one ended.
+With norm_first your feed-forward network gets the block's input, not the first sum.
     return x + feed_forward(second(x)) → return x
     and x = x + attention(y, y, y) → x = x + attention(y, y, y) + feed_forward(second(x))
-right:
-    y = first(x) → y = norms[0](x)
 """
 
 
@@ -275,38 +233,25 @@ def block_parameters(d_model, d_ff):
 
 @block_parameters.oracle
 def _(d_model, d_ff):
-    total = 2 * (d_model + d_model)  # two norms
+    norms = 2 * (d_model + d_model)
     layers = [(d_model, d_model)] * 4 + [(d_model, d_ff), (d_ff, d_model)]
-    for inputs, outputs in layers:
-        total += (inputs + 1) * outputs
-    return total
+    return norms + sum((inputs + 1) * outputs for inputs, outputs in layers)
 
 
-def size_error(answer, d_model, d_ff):
-    """Say whether a count is too large or too small, and no more than that."""
-    count = answer(d_model, d_ff)
-    if answer.same():
-        size = "large" if count > answer.expected() else "small"
-        return f"With d_model = {d_model} and d_ff = {d_ff} your count is too {size}."
-
-
-@block_parameters.demand("a block with d_model = 6 and d_ff = 32, without building it")
+@block_parameters.demand("a formula, without building a layer")
 def _(answer):
-    build = nn.Module.__init__
-    watched = mock.patch.object(nn.Module, "__init__", autospec=True, side_effect=build)
-    with watched as built:
+    said = "Count before you build: a formula in d_model and d_ff needs no layers."
+    with mock.patch.object(nn.Module, "__init__", side_effect=Wrong(said)):
         answer(6, 32)
-    if built.called:
-        return (
-            "You build layers and count their parameters. Count before you build: a "
-            "formula in d_model and d_ff needs no layers."
-        )
-    return size_error(answer, 6, 32)
 
 
-@block_parameters.demand("a tiny block, and the one of Vaswani et al. (2017)")
+@block_parameters.demand("three blocks, one of them that of Vaswani et al. (2017)")
 def _(answer):
-    return size_error(answer, 5, 3) or size_error(answer, 512, 2048)
+    for d_model, d_ff in (6, 32), (5, 3), (512, 2048):
+        count = answer(d_model, d_ff)
+        if answer.same():
+            size = "large" if count > answer.expected() else "small"
+            return f"Your count is too {size} for d_model={d_model} and d_ff={d_ff}."
 
 
 block_parameters.hints = """
@@ -318,58 +263,46 @@ block_parameters.hints = """
 """
 
 block_parameters.mistakes = """
-12 · d_model² is right only where d_ff = 4 · d_model, and it counts the matrices alone.
-Write it with d_ff, and add biases and norms.
+12 · d_model² takes d_ff for 4 · d_model, and it leaves out the biases and the norms.
     return attention + network + norms → return 12 * d_model**2
-You wrote 4 · d_model for d_ff. That is the usual size, but d_ff is an argument and may
-be any number.
+You wrote 4 · d_model for d_ff. That is usual, but d_ff may be any number.
     return attention + network + norms → return 12 * d_model**2 + 13 * d_model
 You count the matrices alone. Linear layers have biases, and norms have parameters, too.
     return attention + network + norms → return 4 * d_model**2 + 2 * d_model * d_ff
 The biases are missing. Every linear layer of the block has one.
     d_model**2 + 4 * d_model → d_model**2
     and d_ff + d_ff + d_model → d_ff
-Either the biases of attention are missing or the parameters of the norms. There are as
-many of the one as of the other, so the check cannot tell which.
+Either the biases of attention are missing or the parameters of the norms.
     norms = 4 * d_model → norms = 0
-Either some biases of attention are missing or some parameters of the norms. Does every
-layer of attention have its bias? Are there two norms, each with gamma and beta?
+Either some biases of attention are missing, or some parameters of the two norms.
     norms = 4 * d_model → norms = 2 * d_model
     + 4 * d_model → + d_model
 The biases of the feed-forward network are missing.
     d_ff + d_ff + d_model → d_ff
 The bias of the feed-forward network's first layer is missing.
     d_ff + d_ff + d_model → d_ff + d_model
-One vector is missing: the bias of the feed-forward network's second layer, one of
-attention's biases, or a gamma or beta of the norms.
+A vector of d_model entries is missing: the bias of a layer, or a norm's gamma or beta.
     d_ff + d_ff + d_model → d_ff + d_ff
-Both biases of the feed-forward network have the same size in your count. A bias has as
-many entries as the output of its layer.
+You count both feed-forward biases alike. A bias is as long as its layer's output.
     + d_ff + d_model → + 2 * d_ff
     + d_ff + d_model → + 2 * d_model
-You count one matrix of the feed-forward network. It has two: from d_model to d_ff, and
-back.
+You count one matrix of the feed-forward network. It has two: to d_ff, and back.
     2 * d_model * d_ff → d_model * d_ff
-The matrices of the feed-forward network are not square: they lead from d_model to d_ff,
-and back.
+The feed-forward matrices are not square: they lead from d_model to d_ff, and back.
     2 * d_model * d_ff → 2 * d_ff**2
     2 * d_model * d_ff → 2 * d_model**2
 Attention has a fourth layer, W_O, after the heads.
     4 * d_model**2 + 4 * d_model → 3 * d_model**2 + 3 * d_model
     4 * d_model**2 → 3 * d_model**2
-You count one matrix of attention. Queries, keys and values each have their own, and
-there is W_O.
+You count one matrix of attention. There are four: W_Q, W_K, W_V and W_O.
     4 * d_model**2 → d_model**2
     4 * d_model**2 + 4 * d_model → d_model**2 + d_model
-You count one norm too many. A block has one for attention and one for the feed-forward
-network.
+You count one norm too many. A block has two.
     norms = 4 * d_model → norms = 6 * d_model
 You count the parameters of the norms twice, or the biases of attention.
     norms = 4 * d_model → norms = 8 * d_model
 You count the biases of the feed-forward network twice.
     + d_ff + d_model → + 2 * (d_ff + d_model)
-right:
-    norms = 4 * d_model → norms = 2 * (d_model + d_model)
 """
 
 
@@ -382,11 +315,10 @@ def leak(layer, x):
 
 @leak.oracle
 def _(layer, x):
-    together, largest = layer(x).flatten(1), torch.zeros(())
-    for i in range(len(x)):
-        alone = layer(x[i : i + 1]).flatten()
-        for number, other in zip(together[i], alone, strict=True):
-            largest = torch.maximum(largest, (number - other).abs())
+    largest = torch.zeros(())
+    for i, together in enumerate(layer(x)):
+        gap = together - layer(x[i : i + 1])[0]
+        largest = max(largest, gap.max(), -gap.min())
     return largest
 
 
@@ -395,23 +327,12 @@ def among_tokens(x):
     return 2 * x + x.mean(dim=1, keepdim=True)
 
 
-def less_the_batch(x):
-    """Subtract the mean of the batch: a leak."""
-    return x - x.mean(dim=(0, 1))
-
-
 def pushed(sign):
-    """Return a layer that pushes each sentence the more, the more others there are.
-
-    The first push, the last, the largest and the largest downward all differ.
-    """
-    pushes = sign * torch.tensor([2.0, -7.0, 6.0, 4.0])
-
-    def layer(x):
-        others, columns = len(x) - 1, torch.arange(1.0, x.shape[-1] + 1)
-        return among_tokens(x) + others * pushes[: len(x), None, None] * columns
-
-    return layer
+    """Return a layer that pushes each sentence the more, the more others there are."""
+    # The first push, the last, the largest and the largest downward all differ.
+    pushes = sign * torch.tensor([2.0, -7.0, 6.0, 4.0])[:, None, None]
+    columns = torch.arange(1, 6)
+    return lambda x: among_tokens(x) + (len(x) - 1) * pushes[: len(x)] * columns
 
 
 @leak.cases
@@ -420,7 +341,7 @@ def _():
     yield "no leak in a layer that mixes the tokens of a sentence", among_tokens, x
     yield "a leak changes all sentences, most of all the second", pushed(1), x
     yield "the same leak with the other sign", pushed(-1), x
-    yield "a leak through the mean over the batch", less_the_batch, x
+    yield "a leak through the mean over the batch", lambda x: x - x.mean(dim=(0, 1)), x
 
 
 leak.hints = """
@@ -435,26 +356,20 @@ leak.mistakes = """
 A difference may be negative: take `.abs()` before the maximum.
     .abs().max() → .max()
     (layer(x) - alone).abs() → (alone - layer(x))
-You return the mean difference, in which a leak into one sentence of many hides. Return
-the largest.
+You return the mean difference. It hides a leak into one sentence: return the largest.
     .max() → .mean()
 You compare only the first sentence. A leak may change any of them.
     (layer(x) - alone) → (layer(x) - alone)[0]
-You return the difference for the last sentence: an index -1, or a loop that overwrites
-what it found? A leak may change any sentence.
+You return the difference for the last sentence. A leak may change any of them.
     (layer(x) - alone) → (layer(x) - alone)[-1]
-You give the layer each sentence together with those before it: `x[: i + 1]` has i + 1
-sentences. A sentence alone is `x[i : i + 1]`.
+`x[: i + 1]` holds a sentence and those before it. A sentence alone is `x[i : i + 1]`.
     torch.cat([layer(x[i : i + 1]) → torch.stack([layer(x[: i + 1])[i]
     layer(x[i : i + 1]) → layer(x[: i + 1])
-You compare the output for one sentence with those for all sentences of the batch, by
-broadcasting. Compare it with its own row, `[i : i + 1]`.
+You compare each output with those of all sentences, by broadcasting. Take its own row.
     return (layer(x) - alone).abs().max() → return max((layer(x) - part).abs().max() for part in alone.split(1))
-`x[i]` is (token, d_model), so the batch axis is missing and the layer takes tokens for
-sentences. A sentence alone is a batch of one: `x[i : i + 1]`.
+`x[i]` has no batch axis, so the layer takes tokens for sentences. Use `x[i : i + 1]`.
     torch.cat([layer(x[i : i + 1]) → torch.stack([layer(x[i])
-You replace the other sentences by zeros or copies. They still are neighbors in the
-batch: alone means a batch of one, `x[i : i + 1]`.
+Zeros or copies are neighbors, too. Alone means a batch of one, `x[i : i + 1]`.
     layer(x[i : i + 1]) → layer(torch.cat((x[i : i + 1], 0 * x[1:])))[:1]
     layer(x[i : i + 1]) → layer(x[i].repeat(len(x), 1, 1))[:1]
 You add the differences up. Return the largest.
@@ -463,28 +378,22 @@ You return the norm of all differences. Return the largest.
     .abs().max() → .norm()
 You return the square of the largest difference. Remove the sign by `.abs()` instead.
     .abs().max() → .square().max()
-You give the layer each token alone, so that attention looks like a leak. Give it each
-sentence alone: slice the batch axis, `x[i : i + 1]`.
+You give the layer each token alone. Give it each sentence alone: `x[i : i + 1]`.
     [layer(x[i : i + 1]) for i in range(len(x))] → [layer(x[:, t : t + 1]) for t in range(x.shape[1])], dim=1
-You compare the output with the input, which shows what the layer does and no leak.
-Compare its output in the batch with its output for the sentence alone.
+You compare the output with the input. Compare it with the output for a sentence alone.
     (layer(x) - alone) → (layer(x) - x)
-You compare the outputs of different sentences. Compare the outputs for the same
-sentence, in the batch and alone.
+You compare different sentences. Compare the same sentence, in the batch and alone.
     (layer(x) - alone) → (layer(x) - layer(x)[:1])
-`layer` may be any function, with no mode to set or ask for. Call it as it is: in
-evaluation mode batch norm does not depend on the batch, and its leak would stay unseen.
+Call `layer` as it is: it may be any function, and evaluation mode can hide a leak.
     (layer(x) - alone) → (layer.eval()(x) - alone)
     (layer(x) - alone) → (layer.train()(x) - alone)
     (layer(x) - alone) → (layer(x) - alone) * layer.training
 Return how large the largest difference is, not whether there is one.
     .max() → .max() > 1e-6
     .max() → .max() < 1e-6
-You find no leak, but this layer's output for a sentence depends on the other sentences.
-Compare with its output for the sentence alone, `x[i : i + 1]`.
+You find no leak where there is one. Compare with the sentence alone, `x[i : i + 1]`.
     (layer(x) - alone) → (layer(x) - layer(x))
 right:
     .max() → .max().item()
     x[i : i + 1] → x[i].unsqueeze(0)
-    layer(x) - alone → alone - layer(x)
 """

@@ -69,14 +69,11 @@ predict the token at t + 1: drop the last logits and the first token.
 You shift twice: the logits at t are compared with the token at t + 2.
     logits[:, :-1], tokens[:, 1:] → logits[:, :-2], tokens[:, 2:]
     and lengths[:, None] - 1 → lengths[:, None] - 2
-You shift the wrong way: the logits at t + 1 are compared with the token at t, which
-lies in the past.
+You shift the wrong way: the logits at t + 1 are compared with the token at t.
     logits[:, :-1], tokens[:, 1:] → logits[:, 1:], tokens[:, :-1]
-You count losses for padding, too. A text of n tokens has n - 1 targets, and the padding
-after them is no target.
+You count losses for padding, too. A text of n tokens has n - 1 targets.
     predictions[mask], targets[mask] → predictions.flatten(0, 1), targets.flatten()
-You count one loss too many in each text: after its last token comes padding. A text of
-n tokens has n - 1 targets.
+You count one loss too many in each text. A text of n tokens has n - 1 targets.
     lengths[:, None] - 1 → lengths[:, None]
 You leave out the last target of each text, its <eos>.
     lengths[:, None] - 1 → lengths[:, None] - 2
@@ -148,14 +145,12 @@ You take the cumulative sum in the order of the vocabulary. Sort first.
         probs = logits.softmax(dim=-1)
 You begin with the least probable token. Sort in descending order: `descending=True`.
     , descending=True →
-Your mask is in the sorted order, and the logits are not. Bring each entry back to its
-index: `removed.scatter(-1, order, …)`.
+Your mask is in the sorted order. Bring it back: `removed.scatter(-1, order, …)`.
     removed.scatter(-1, order, before >= p) → before >= p
 You use `gather` where `scatter` is needed: `order` holds the index that each sorted
 token had, and its entry of the mask has to go there.
     removed.scatter(-1, order, before >= p) → (before >= p).gather(-1, order)
-No token is removed. Is a result thrown away? `masked_fill` and `scatter` return a new
-tensor.
+No token is removed. `masked_fill` and `scatter` return a new tensor: do you use it?
     logits.masked_fill(removed, -torch.inf) → logits
 You keep the tokens whose own probability is at least p. Top-p keeps tokens whose
 probabilities reach p together.
@@ -167,8 +162,7 @@ You keep the tail and remove the nucleus: the mask is inverted.
     masked_fill(removed → masked_fill(~removed
 You return probabilities. Return logits: those given, and −∞ for the tokens removed.
     (removed, -torch.inf) → (removed, -torch.inf).softmax(dim=-1)
-You set the logits of the removed tokens to 0. A logit of 0 still gets a probability:
-only −∞ gets none.
+You set the removed logits to 0, which still gets a probability: only −∞ gets none.
     -torch.inf → 0.0
 You use the mask of the first row for all rows. Each row has its own.
     removed.scatter(-1, order, before >= p) → removed.scatter(-1, order, before >= p)[:1].expand_as(logits)
@@ -228,8 +222,7 @@ Your query heads take the groups in turn. Neighboring heads share a group:
 `repeat_interleave`, not `repeat`.
     K.repeat_interleave(group_size, dim=1) → K.repeat(1, group_size, 1, 1)
     and V.repeat_interleave(group_size, dim=1) → V.repeat(1, group_size, 1, 1)
-Neighboring query heads share keys, but they take the values in turn. A head needs keys
-and values from the same group.
+Your query heads take the values in turn. A head needs keys and values of one group.
     V.repeat_interleave(group_size, dim=1) → V.repeat(1, group_size, 1, 1)
 All query heads use the keys and values of the first group.
     K.repeat_interleave(group_size, dim=1) → K[:, :1].expand_as(Q)
@@ -243,8 +236,7 @@ Your mask is inverted: True means that a query may attend to a key.
     mask = torch.ones → mask = ~torch.ones
 You return the attention weights, too. Return the output alone: `[0]`.
     (Q, K, V, mask)[0] → (Q, K, V, mask)
-You average the queries of a group, so that its heads all have the same output. Heads
-share keys and values, but each keeps its own queries.
+You average the queries of a group. Heads share keys and values, but no queries.
     (Q, K, V, mask) → (Q.unflatten(1, (-1, group_size)).mean(2).repeat_interleave(group_size, dim=1), K, V, mask)
 right:
     scaled_dot_product_attention(Q, K, V, mask)[0] → F.scaled_dot_product_attention(Q, K, V, is_causal=True)
@@ -264,18 +256,14 @@ def next_step(x, K, V, W_Q, W_K, W_V):
 
 @next_step.oracle
 def _(x, K, V, W_Q, W_K, W_V):
-    batch, before, _ = K.shape
-    longer = [torch.zeros(batch, before + 1, W.shape[1]) for W in (W_K, W_V)]
-    outputs = torch.zeros(batch, 1, W_V.shape[1])
-    for b in range(batch):
-        for longer_one, old, W in zip(longer, (K, V), (W_K, W_V), strict=True):
-            longer_one[b, :before] = old[b]
-            longer_one[b, before] = x[b, 0] @ W
-        query = x[b, 0] @ W_Q
-        scores = [(query * key).sum() / math.sqrt(len(query)) for key in longer[0][b]]
+    outputs, keys, values = [], [], []
+    for token, old_keys, old_values in zip(x[:, 0], K, V, strict=True):
+        keys.append(torch.stack([*old_keys, token @ W_K]))
+        values.append(torch.stack([*old_values, token @ W_V]))
+        scores = [token @ W_Q @ key / math.sqrt(len(key)) for key in keys[-1]]
         weights = torch.stack(scores).softmax(dim=0)
-        outputs[b, 0] = (weights[:, None] * longer[1][b]).sum(dim=0)
-    return outputs, *longer
+        outputs.append((weights[:, None] * values[-1]).sum(dim=0, keepdim=True))
+    return torch.stack(outputs), torch.stack(keys), torch.stack(values)
 
 
 def cached(before, d_model=6, d_k=3, d_v=5):
@@ -302,21 +290,19 @@ next_step.hints = """
 """
 
 next_step.mistakes = """
-The new token does not attend to itself: append its key and its value before you compute
-the scores.
+The new token does not attend to itself: append its key and its value first.
     scores.softmax(dim=-1) @ V → scores[..., :-1].softmax(dim=-1) @ V[:, :-1]
 The new key and value are not kept: return the longer K and V.
     @ V, K, V → @ V, K[:, :-1], V[:, :-1]
 You put the new key and value in front. Append them at the end of the cache.
     (K, x @ W_K) → (x @ W_K, K)
     and (V, x @ W_V) → (x @ W_V, V)
-You append the new token's query to K. Append its key: a query is used once and not
-cached.
+You append the new token's query to K. Append its key: queries are not cached.
     x @ W_K → x @ W_Q
 The scores are not divided by √d_k.
     K.mT / K.shape[-1] ** 0.5 → K.mT
-The new token attends only to the first key. Did you set `is_causal=True`? It takes a
-single query for the first token of the text. Leave it off.
+The new token attends only to the first key. Leave off `is_causal=True`: it takes a
+single query for the first token of the text.
     scores.softmax(dim=-1) @ V → F.scaled_dot_product_attention(x @ W_Q, K, V, is_causal=True)
 right:
     scores.softmax(dim=-1) @ V → F.scaled_dot_product_attention(x @ W_Q, K, V)
@@ -386,8 +372,7 @@ You take the mean loss of each text, and then the mean of these, so that a token
 short text counts more than one of a long text. Take one mean over all tokens.
     , reduction="none" →
     and torch.cat(losses) → torch.stack(losses)
-You take the perplexity of each text, and then the mean of these. Take one mean of all
-losses first, and its exponential once.
+You take the mean of the texts' perplexities. Take the mean of all losses first.
     , reduction="none") → ).exp()
     and torch.cat(losses).mean().exp() → torch.stack(losses).mean()
 You take the exponential of each loss, and then the mean. The mean comes first:
@@ -397,11 +382,9 @@ You return the mean loss. The perplexity is its exponential.
     .exp() →
 These losses are in nats, so the base is e: take `exp`, not a power of 2.
     .exp() → .exp2()
-You take the exponential of the sum of the losses. The perplexity is the exponential of
-their mean.
+You take the exponential of the sum of the losses. Take that of their mean.
     .mean() → .sum()
-You compare the logits at t with the token at t, which the model has already seen. They
-predict the token at t + 1.
+You compare the logits at t with the token at t. They predict the token at t + 1.
     tokens[0, 1:] → tokens[0, :-1]
 You use only the losses of the last text. Collect those of all texts.
     torch.cat(losses) → losses[-1]
