@@ -67,12 +67,10 @@ A token may attend to itself, too: keep the diagonal.
 The shapes do not fit. `sentence[:, :, None] == sentence[:, None, :]` is (batch, query,
 key), and `sentence > 0` is (batch, key): it needs an axis for the queries.
     (sentence > 0)[:, None, :] → (sentence > 0)
-    sentence[:, :, None] == sentence[:, None, :] → sentence[:, None] == sentence
 You take the first sentence for padding. Its number is 1, and only 0 is padding.
     is_word = (sentence > 0)[:, None, :] → is_word = (sentence > 1)[:, None, :]
 right:
     (sentence > 0)[:, None, :] → sentence[:, :, None].bool()
-    is_word & causal_mask(sentence.shape[1]) → is_word & torch.ones_like(same).tril()
 """
 
 
@@ -104,10 +102,7 @@ def _(answer):
         if added.dtype != dtype:
             return f"Asked for {dtype}, you returned {added.dtype}."
         if added[MASK].any() or not (added[~MASK] < 0).all():
-            return (
-                "Add exactly 0 where a query may attend to a key, and a number far "
-                "below 0 elsewhere, also in a row in which every key is masked."
-            )
+            return "Add 0 where a query may attend to a key, else a number far below 0."
 
 
 @additive_mask.demand("masked keys get a weight of exactly 0")
@@ -227,8 +222,6 @@ You loop over outputs AND weights. Take the outputs alone: `outputs, _ = …`.
     outputs, lengths, strict=True → (outputs, _), lengths, strict=False
 The lengths do not fit the padded tensor. `pad_sequence` needs `batch_first=True`.
     sentences, batch_first=True → sentences
-    sentences, batch_first=True → sentences
-    and keys=x.shape[1] → keys=max(lengths)
 Return a list with one tensor of outputs for each sentence.
     [o[:length] for o, length in zip(outputs, lengths, strict=True)] → outputs
 You return the outputs of the padding, too. Cut each output to its sentence's length.
@@ -398,8 +391,7 @@ leaks.hints = """
 """
 
 leaks.mistakes = """
-`!=` and `==` compare two tensors entry by entry. Take `torch.allclose`, which returns a
-single True or False.
+`!=` compares two tensors entry by entry. `torch.allclose` gives one True or False.
     not torch.allclose(*pasts, atol=1e-4) → pasts[0] != pasts[1]
 `attend` takes two arguments, x and training.
     before = attend(x, training) → before = attend(x)

@@ -164,14 +164,9 @@ The scores are not divided by the root of d_k.
     (-2, -1) / Q.shape[-1] ** 0.5 → (-2, -1)
 The columns of a head do not stand side by side. Split and join by `(head d_k)`.
     token (head d_k) -> batch → token (d_k head) -> batch
-    token (head d_k) -> batch → token (d_k head) -> batch
-    and -> batch token (head d_k) → -> batch token (d_k head)
 A reshape alone gives a head parts of several tokens. Cut the last axis, then transpose.
     scores = Q → Q, K, V = (x.transpose(1, 2).reshape(x.shape) for x in (Q, K, V))
         …
-    scores = Q → Q, K, V = (x.transpose(1, 2).reshape(x.shape) for x in (Q, K, V))
-        …
-    and rearrange(context, join) → context.reshape(*queries.shape)
 A view alone mixes up tokens and heads. Exchange their two axes before you join.
     rearrange(context, join) → context.reshape(*queries.shape)
 You join by `(d_k head)`. W_O expects all columns of head 0 first: `(head d_k)`.
@@ -197,7 +192,6 @@ The joined heads have still to go through W_O.
 The scores have a head axis: give the mask one, too, by `mask.unsqueeze(1)`.
     .unsqueeze(1) →
 Each of the four layers is `nn.Linear(d_model, d_model)`, and there are no others.
-    self.W_O = nn.Linear(d_model, d_model) → pass
     self.W_O = nn.Linear(d_model, d_model) → self.W_O = nn.Linear(d_model // num_heads, d_model // num_heads)
 right:
     torch.inf → 1e9
@@ -359,9 +353,6 @@ Return the list of the heads that are kept.
     return kept → return len(kept)
 Keep at least one head.
     len(kept) > 1 → kept
-right:
-    (kept) > 1: → (kept) != 1:
-    return kept → return tuple(kept)
 """
 
 
