@@ -323,9 +323,7 @@ def test_a_chapter_has_no_barriers_before_and_after_a_choice(
     assert barriers(page) == []
 
 
-@pytest.mark.parametrize(
-    "wide", ["#equation-eq-wide mjx-container", ".wide:has(table)"]
-)
+@pytest.mark.parametrize("wide", ["#equation-eq-8-1 mjx-container", ".wide:has(table)"])
 def test_on_a_phone_what_is_wide_scrolls_and_says_so_until_its_end(chapter_at, wide):
     page = chapter_at(**PHONE)
     assert page.evaluate("() => document.documentElement.scrollWidth") == 400
