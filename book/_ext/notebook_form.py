@@ -68,8 +68,8 @@ def as_page(notebook, keys):
             text = LINK.sub(lambda link: cited(link, keys), text)
         else:
             text = ANSWER.sub("", text, count=1)
-            for output in cell.get("outputs", []):
-                unfold(output.get("data", {}))
+            for output in cell["outputs"]:
+                unfold(output)
         cell["source"] = text
 
 
@@ -95,10 +95,14 @@ def cited(link, keys):
     return f"]({BIBLIOGRAPHY}#{key})" if key else link[0]
 
 
-def unfold(data):
+def unfold(output):
     """Take the fold away from an output; on the page the question hides it."""
+    data = output.get("data", {})
     folded = DETAILS.fullmatch("".join(data.get("text/html", "")))
     if folded and folded[1].startswith(("<img", "<pre>")):
         del data["text/html"]  # made from the picture or the text, which are there
+        if set(data) == {"text/plain"} and output["output_type"] == "display_data":
+            printed = {"output_type": "stream", "name": "stdout"}
+            output |= printed | {"text": data["text/plain"]}
     elif folded:
         data["text/html"] = folded[1]
