@@ -188,5 +188,5 @@ def write_book(root):
     write_notebook(root / "notebooks/07_one.ipynb", *first_form())
     write_notebook(root / "notebooks/08_two.ipynb", *second_form())
     shown = cell("more = 1", {"image/png": picture("pink")}, mystnb=about("fig-more"))
-    write_notebook(root / "notebooks/x_more.ipynb", text("# More"), shown)
+    write_notebook(root / "notebooks/x_more.ipynb", text("# More"), shown, caption("1"))
     write_address(root, FORK)

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from conftest import opened
+from nbformat.v4 import new_notebook
 from small_book import (
     BUILD,
     FORK,
@@ -473,8 +474,8 @@ def test_the_question_and_the_answer_wait_for_a_click(slides):
 
 def test_of_the_second_form_slides_have_the_question_and_then_the_answer():
     maker = importlib.import_module("slides")
-    pieces = [piece for cell in second_form() for piece in maker.pieces_of(cell)]
-    maker.deal(pieces)
+    chapter, _ = maker.Deck().preprocess(new_notebook(cells=second_form()), {})
+    pieces = chapter.cells
     shown = [(piece.source, piece.metadata.slideshow.slide_type) for piece in pieces]
     place = shown.index((QUESTION, "fragment"))
     computed, drawn, told = shown[place + 1 : place + 4]

@@ -9,6 +9,7 @@ This module does not know what is in a figure or an answer.
 import itertools
 import re
 from functools import partial
+from pathlib import Path
 
 from tools.notebooks import short_name, source_of, tags_of
 
@@ -19,12 +20,12 @@ FOLDED = re.compile(r"<details>.*?</summary>\s*(.*?)\s*</details>", re.DOTALL)
 TITLE = "# @title Answer\n"
 
 
-def shape(path, notebook):
-    """Give a notebook's cells their numbers and folds, in place.
+def shape(file, notebook):
+    """Give the cells of a notebook, from a file of that name, their numbers and folds.
 
     Returns ``<id>: form`` for each cell that changed.
     """
-    name = short_name(path)
+    name = short_name(Path(file))
     chapter = f"{int(name)}." if name.isdigit() else ""
     figures, equations = itertools.count(1), itertools.count(1)
     changes = []

@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from threading import Timer
 
 VIEW = "application/vnd.jupyter.widget-view+json"
+BESIDE = "9em"  # the room for a label, left of its control
 PATIENCE = 0.5  # seconds until a reader is told that something is being computed
 
 
@@ -97,47 +98,64 @@ def _sentence(error):
 
 
 def _first(draw, name, control):
-    """Return the value that a control begins with."""
-    default = inspect.signature(draw).parameters[name].default
-    if default is not inspect.Parameter.empty:
-        return default
-    is_grid = isinstance(control, list) and isinstance(control[0], list)
-    return control[0] if isinstance(control, (list, tuple)) and not is_grid else control
+    """Return the value that a control begins with, and check that they fit."""
+    value = inspect.signature(draw).parameters[name].default
+    if value is inspect.Parameter.empty:
+        value = control
+        if isinstance(control, (list, tuple)) and not isinstance(control[0], list):
+            value = control[0]
+    _kind(control, value, name)
+    return value
 
 
-def _control(control, value, label):
-    """Return the widget for a control, whose ``value`` is what ``draw`` is given."""
-    from ipywidgets import Checkbox, Dropdown, FloatSlider, IntSlider, Layout, Text
-
-    options = {"value": value, "description": label, "layout": Layout(width="95%")}
-    options["style"] = {"description_width": "9em"}
+def _kind(control, value, name):
+    """Name the widget for a control, or raise ValueError if there is none."""
     if isinstance(control, bool):
-        return Checkbox(**options)
+        return "Checkbox"
     if isinstance(control, str):
-        return Text(continuous_update=False, **options)
-    if isinstance(control, list) and control and isinstance(control[0], list):
-        return _grid(value, label)
-    if isinstance(control, list) and value in control:
-        return Dropdown(options=control, **options)
-    if isinstance(control, tuple) and len(control) in (2, 3):
-        low, high, *step = control
-        if low <= value <= high:
-            whole = all(isinstance(number, int) for number in (value, *control))
-            options |= {"min": low, "max": high, "continuous_update": False}
-            options["step"] = step[0] if step else 1 if whole else (high - low) / 100
-            return IntSlider(**options) if whole else FloatSlider(**options)
+        return "Text"
+    if isinstance(control, list) and control:
+        if isinstance(control[0], list):
+            return "grid"
+        if value in control:
+            return "Dropdown"
+    is_range = isinstance(control, tuple) and len(control) in (2, 3)
+    if is_range and control[0] <= value <= control[1]:
+        whole = all(isinstance(number, int) for number in (value, *control))
+        return "IntSlider" if whole else "FloatSlider"
     raise ValueError(
-        f"{label}: a control is (low, high), a list, a text, True or False, or rows of "
+        f"{name}: a control is (low, high), a list, a text, True or False, or rows of "
         f"True and False, and begins with a value of its own, not {value!r}"
     )
 
 
+def _control(control, value, label):
+    """Return the widget for a control, whose ``value`` is what ``draw`` is given."""
+    import ipywidgets
+
+    kind = _kind(control, value, label)
+    if kind == "grid":
+        return _grid(value, label)
+    options = {"value": value, "description": label}
+    options["layout"] = ipywidgets.Layout(width="95%")
+    options["style"] = {"description_width": BESIDE}
+    if kind == "Dropdown":
+        options["options"] = control
+    elif kind != "Checkbox":
+        options["continuous_update"] = False  # answer on release, and on Enter
+    if kind.endswith("Slider"):
+        low, high, *step = control
+        usual = 1 if kind == "IntSlider" else (high - low) / 100
+        options |= {"min": low, "max": high, "step": step[0] if step else usual}
+    return getattr(ipywidgets, kind)(**options)
+
+
 def _grid(rows, label):
     """Return a widget of buttons whose value is rows of True and False."""
-    from ipywidgets import HTML, HBox, VBox
+    from ipywidgets import HBox, Label, Layout, VBox
     from traitlets import List
 
-    class Grid(VBox):
+    class Grid(HBox):
         value = List()
 
     buttons = [
@@ -147,7 +165,8 @@ def _grid(rows, label):
         ]
         for i, row in enumerate(rows)
     ]
-    grid = Grid([HTML(html.escape(label)), *map(HBox, buttons)])
+    name = Label(label, layout=Layout(width=BESIDE, justify_content="flex-end"))
+    grid = Grid([name, VBox([*map(HBox, buttons)])])
 
     def read(change=None):
         grid.value = [[button.value for button in row] for row in buttons]
