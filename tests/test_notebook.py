@@ -64,10 +64,10 @@ def pages(cell):
 
 
 def test_what_an_answer_shows_and_prints_is_folded_once(cells):
-    shown, printed = pages(cells[2])
+    printed, shown = pages(cells[2])
     assert unfolded(shown) == "<pre>{&#x27;shown&#x27;: 1}</pre>"
     assert unfolded(printed) == "<pre>printed\n</pre>"
-    assert text_of(cells[2]) == "{'shown': 1}printed\n"
+    assert text_of(cells[2]) == "printed\n{'shown': 1}"
 
 
 def test_a_figure_and_a_table_of_an_answer_are_folded(cells):

@@ -69,24 +69,32 @@ def _begin(info):
     if ANSWER.match(info.raw_cell or ""):
         from IPython import get_ipython
 
-        shell = get_ipython()
-        folding = contextlib.ExitStack()
-        folding.enter_context(_shown_folded(shell.display_formatter))
-        folding.enter_context(_printed_folded())
+        events, folding = get_ipython().events, contextlib.ExitStack()
+        folding.enter_context(_folding(get_ipython().display_formatter))
 
         def end(result):
-            shell.events.unregister("post_run_cell", end)
+            events.unregister("post_run_cell", end)
             folding.close()
 
-        shell.events.register("post_run_cell", end)
+        events.register("post_run_cell", end)
 
 
 @contextmanager
-def _shown_folded(formatter):
-    """Fold everything but widgets, such as bars of progress."""
-    plain = formatter.format
+def _folding(formatter):
+    """Fold what is printed and shown, but for widgets such as bars of progress."""
+    from IPython.display import display
+
+    plain, printed = formatter.format, io.StringIO()
+
+    def show_printed():
+        if text := printed.getvalue():
+            page = FOLDED.format(f"<pre>{html.escape(text)}</pre>")
+            display({"text/plain": text, "text/html": page}, raw=True)
+            printed.seek(0)
+            printed.truncate()
 
     def folded(shown, *args, **options):
+        show_printed()  # before what was shown after it
         data, metadata = plain(shown, *args, **options)
         if data and WIDGET not in data:
             data = data | {"text/html": FOLDED.format(_as_html(data))}
@@ -94,24 +102,11 @@ def _shown_folded(formatter):
 
     formatter.format = folded
     try:
-        yield
-    finally:
-        formatter.format = plain
-
-
-@contextmanager
-def _printed_folded():
-    """Keep what is printed, and show it folded in the end."""
-    from IPython.display import display
-
-    printed = io.StringIO()
-    try:
         with contextlib.redirect_stdout(printed):
             yield
     finally:
-        if text := printed.getvalue():
-            page = FOLDED.format(f"<pre>{html.escape(text)}</pre>")
-            display({"text/plain": text, "text/html": page}, raw=True)
+        formatter.format = plain
+        show_printed()
 
 
 def _as_html(data):
