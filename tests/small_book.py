@@ -11,7 +11,9 @@ from pathlib import Path
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
+from tools.form import FOLD
 from tools.repository import write_address
+from tutorial_lib import notebook
 
 ROOT = Path(__file__).parents[1]
 FORK = "https://github.com/you/fork"
@@ -49,7 +51,7 @@ A first sentence that stands on the slide. A second one that is only told, see
 """
 SECOND = """# 8 · Two
 
-[Cordonnier et al. (2020b)](../book/bibliography.md#cordonnier2020) and
+[Cordonnier et al. (2020b)](https://arxiv.org/abs/1911.03584) and
 [what waits](#fig-waiting).
 """
 QUESTION = r"""**Predict.** What is $\frac{1}{2}$ of one?
@@ -61,7 +63,7 @@ QUESTION = r"""**Predict.** What is $\frac{1}{2}$ of one?
 FOUND = "It is a half, which is FOUND here."
 WIDE = rf"""Something wide.
 
-$${" + ".join(f"number_{{{i}}}" for i in range(20))}$$ (eq-wide)
+$${" + ".join(f"number_{{{i}}}" for i in range(20))}\tag{{8.1}} $$
 
 | {" | ".join(f"column {i}" for i in range(20))} |
 {"|---" * 20}|
@@ -93,8 +95,12 @@ def picture(color, paper="white"):
 
 def about(name):
     """Return the metadata of a figure."""
-    figure = {"caption": "What is *seen*.", "name": name}
-    return {"figure": figure, "image": {"alt": "Two colors"}}
+    return {"figure": {"name": name}, "image": {"alt": "Two colors"}}
+
+
+def caption(number, *tags):
+    """Return the cell that stands below a figure."""
+    return text(f"**Fig. {number}** What is *seen*.", "caption", *tags)
 
 
 def text(source, *tags):
@@ -107,8 +113,15 @@ def cell(source, data=None, *tags, **metadata):
     return new_code_cell(source, outputs=outputs, metadata=metadata, execution_count=1)
 
 
+def folded(printed):
+    """Return an output as a notebook stores it behind a question."""
+    page = notebook.FOLDED.format(f"<pre>{printed}</pre>")
+    return {"text/plain": printed, "text/html": page}
+
+
 def claim(phrase):
-    return cell(f"# @title Checked: {phrase}\nassert True", None, "claim", **FOLDED)
+    source = f'# @title Checked\nwith claim("{phrase}"):\n    assert True'
+    return cell(source, None, "claim", **FOLDED)
 
 
 def first_form():
@@ -117,6 +130,7 @@ def first_form():
         text(FIRST),
         cell(LONG_LINE, {"text/plain": "True"}),
         cell("drawn = 1", {"image/png": picture("red")}, mystnb=about("fig-seen")),
+        caption("7.1"),
         cell("folded = 1", {"text/plain": "six"}, "hide-input"),
         cell("moving = 1", {"text/html": LIVE.format(picture("blue"))}),
         cell("solution('1.1')", {"text/html": CARD + "</div>"}, "solution"),
@@ -137,12 +151,16 @@ def second_form():
             mystnb=about("fig-both"),
             **FOLDED,
         ),
+        caption("8.1"),
         cell("core = 1", {"text/plain": "the core"}, "core"),
         text("## A question"),
         text(QUESTION, "predict", "right-2"),
-        cell("asked = 1", {"text/plain": "COMPUTED"}, "answer"),
+        cell("# @title Answer\nasked = 1", folded("COMPUTED"), "answer"),
         cell("drawn = 2", waiting, "answer", mystnb=about("fig-waiting")),
-        text(FOUND, "answer"),
+        text(
+            FOLD.format("Caption", "**Fig. 8.2** What is *seen*."), "answer", "caption"
+        ),
+        text(FOLD.format("Answer", FOUND), "answer"),
         claim("a half & no more"),
         text(WIDE),
         text(OTHER, "predict", "right-1"),
@@ -170,5 +188,5 @@ def write_book(root):
     write_notebook(root / "notebooks/07_one.ipynb", *first_form())
     write_notebook(root / "notebooks/08_two.ipynb", *second_form())
     shown = cell("more = 1", {"image/png": picture("pink")}, mystnb=about("fig-more"))
-    write_notebook(root / "notebooks/x_more.ipynb", text("# More"), shown)
+    write_notebook(root / "notebooks/x_more.ipynb", text("# More"), shown, caption("1"))
     write_address(root, FORK)

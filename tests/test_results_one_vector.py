@@ -60,7 +60,7 @@ def test_what_is_said_of_dropout_and_of_a_second_start_was_measured():
     told = "".join(cell("cost-told")["source"])
     assert f"{few} right in place of {plain} with 6,000 pairs, and {many} with" in told
     again = hundredths("one vector", 24000, "1"), hundredths("attention", 1500, "1")
-    caption = cell("curves")["metadata"]["mystnb"]["figure"]["caption"]
+    caption = "".join(cell("curves-caption")["source"])
     assert f"got 0.{again[0]} with 24,000 pairs" in caption
     assert f"the other model 0.{again[1]} with 1,500" in caption
 

@@ -23,6 +23,7 @@ from tools.drawing import PICTURE
 from tools.figure_pages import live_page
 from tools.files import write_whole
 from tools.notebooks import code_cells, read_notebook, source_of, tags_of
+from tutorial_lib.notebook import unfolded
 
 STORED = "image/png"  # the form in which notebooks keep their pictures
 LIVE = "data-figure="  # what the HTML of every live figure carries
@@ -222,7 +223,7 @@ def _write(out, figure, drawing):
     write_whole(Path(out, f"{figure.name}.{suffix}"), base64.b64decode(content))
     if figure.is_live:
         style = drawing[2] if drawing else "light"
-        fragment = _shows(figure.outputs, "text/html")
+        fragment = unfolded(_shows(figure.outputs, "text/html"))
         said = _shows(figure.outputs, "text/plain")
         page = live_page(fragment, figure.name, said, style)
         write_whole(Path(out, f"{figure.name}.html"), page)

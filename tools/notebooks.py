@@ -23,6 +23,8 @@ STOPPED = "stopped by Ctrl-C"
 # What the book's kernels run with. A progress bar would be stored as it last was, and
 # so would the marks of whoever runs.
 ENVIRONMENT = {"TQDM_DISABLE": "1", "TUTORIAL_PROGRESS": "off"}
+# What the text claims has to hold, and nobody is there to move a control.
+ENVIRONMENT |= {"TUTORIAL_STRICT": "1", "TUTORIAL_WIDGETS": "off"}
 # Only the same arithmetic gives results again to the last printed digit.
 ENVIRONMENT |= {"OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
 if platform.machine() in ("AMD64", "x86_64"):

@@ -1,4 +1,4 @@
-"""Keep the notebooks' copies of library definitions, and their Colab cell, true.
+"""Keep the notebooks' form, copies of library definitions and Colab cell true.
 
 The library is the source: a top-level function or class in a notebook whose name
 exists in ``tutorial_lib`` is the library's text, decorators and docstring included.
@@ -11,6 +11,7 @@ import difflib
 from pathlib import Path
 
 from tools.files import read_text
+from tools.form import shape
 from tools.notebooks import chapters, read_notebook, source_of, tags_of, write_notebook
 from tools.repository import read_address
 from tutorial_lib.definitions import definitions
@@ -40,6 +41,7 @@ def sync(root, *, check=False):
     for path in chapters(root):
         notebook = read_notebook(path)
         changes = synchronize(path.name, notebook, library, colab)
+        changes += shape(path, notebook)
         drifted += [f"{path.name}, cell {change}" for change in changes]
         if changes:
             changed[path] = notebook

@@ -18,6 +18,13 @@ from tutorial_lib.randomness import seeded
 History = namedtuple("History", "losses")  # one a step: the mean over its batch
 
 
+class Stopped(KeyboardInterrupt):
+    """Ends a cell as Ctrl-C does, and says in one line how far a training came."""
+
+    def _render_traceback_(self):
+        return [str(self)]  # what IPython shows
+
+
 def fit(
     model,
     batches,
@@ -38,8 +45,8 @@ def fit(
     the learning rates. ``seed`` fixes what is random in here, and leaves what comes
     after as it was. The model is left in evaluation mode. An ``accelerator`` of Hugging
     Face's Accelerate has prepared model, optimizer and DataLoader. Raises ValueError
-    for no batches, no gradient and another model's optimizer, and FloatingPointError
-    before a step that would not be finite.
+    for no batches, no gradient and another model's optimizer, FloatingPointError before
+    a step that would not be finite, and Stopped where somebody interrupts.
     """
     losses, total = [], _total(batches, epochs, steps)
     scheduler = LambdaLR(optimizer, schedule or (lambda step: 1.0))
@@ -61,8 +68,8 @@ def fit(
                 bar.set_postfix_str(f"loss {losses[-1]:.3g}", refresh=False)
                 bar.update()
     except KeyboardInterrupt:
-        print(f"Stopped after step {len(losses)} of {total or '?'}; run the cell again")
-        raise
+        done = f"{len(losses)} of {total or '?'}"
+        raise Stopped(f"Stopped after step {done}; run the cell again") from None
     model.eval()
     return History(losses)
 

@@ -35,7 +35,7 @@ SUMMARIES = {
 }
 TITLE = re.compile(r"# @title .*\n*")
 TITLED = {"aside": re.compile(r"# @title (\S.*)")}
-TITLED["claim"] = re.compile(r"# @title Checked: (\S.*)")
+TITLED["claim"] = re.compile(r"# @title Checked\nwith claim\(\s*\"([^\"]+)\"\s*\):")
 WAITING = {"answer", "claim"}  # behind a question
 RIGHT = re.compile(r"right-(\d+)")
 BEGIN, END = re.compile(r"predict right-(\d+)"), "predict end"  # what comments say
@@ -127,7 +127,8 @@ def mark_fold(cell):
     for tag in tags_of(cell) & SUMMARIES.keys():
         titled = TITLED[tag].match(source_of(cell)) if tag in TITLED else None
         needed = (
-            "an aside begins with # @title and a phrase, a claim with Checked:, too"
+            "an aside begins with # @title and a phrase, a claim with # @title Checked "
+            'and then: with claim("what is claimed"):'
         )
         require(titled or tag not in TITLED, cell, needed)
         phrase = titled[1].strip() if titled else ""

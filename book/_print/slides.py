@@ -19,6 +19,9 @@ from nbconvert import SlidesExporter
 from nbconvert.preprocessors import Preprocessor
 from pieces import cut, question
 
+sys.path.append(str(Path(__file__).parents[1] / "_ext"))
+from notebook_form import as_page
+
 TEMPLATES = Path(__file__).parent / "templates"
 ROOM = 17  # lines that fit on a slide
 FIGURE = ROOM - 3  # a sentence may stand above a figure, and nothing below
@@ -33,6 +36,7 @@ class Deck(Preprocessor):
 
     def preprocess(self, notebook, resources):
         """Return the notebook with one cell for each piece of a slide."""
+        as_page(notebook, {})  # a slide links to papers themselves
         pieces = [piece for cell in notebook.cells for piece in pieces_of(cell)]
         deal(pieces)
         notebook.cells = pieces

@@ -1,0 +1,131 @@
+"""What a notebook of the book does besides: folds, claims, and its form in the file."""
+
+import copy
+
+import pytest
+from exercise_chapters import executed, text_of
+from nbformat.v4 import new_code_cell, new_notebook
+
+from tools.form import shape
+from tutorial_lib.notebook import FOLDED, claim, unfolded
+
+BEGIN = "from tutorial_lib.notebook import prepare_notebook\nprepare_notebook()"
+FIGURE = "from tutorial_lib.plotting import show_heatmaps\nshow_heatmaps([[1.0]])"
+
+
+def test_a_claim_that_holds_says_nothing(capsys):
+    with claim("one is one"):
+        assert 1 == 1
+    assert capsys.readouterr().out == ""
+
+
+def test_a_claim_that_fails_tells_readers_and_goes_on(capsys, monkeypatch):
+    monkeypatch.delenv("TUTORIAL_STRICT", raising=False)
+    with claim("one is two"):
+        assert 1 == 2
+    with claim("there is a name"):
+        nowhere  # noqa: B018, F821
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith("Not as in the book: one is two. Something above was ch")
+    assert "there is a name" in second
+
+
+def test_a_claim_that_fails_stops_the_book_s_own_tests(monkeypatch):
+    monkeypatch.setenv("TUTORIAL_STRICT", "1")
+    with pytest.raises(AssertionError), claim("one is two"):
+        assert 1 == 2
+
+
+def test_an_interrupt_goes_through_a_claim(monkeypatch):
+    monkeypatch.delenv("TUTORIAL_STRICT", raising=False)
+    with pytest.raises(KeyboardInterrupt), claim("nobody stops this"):
+        raise KeyboardInterrupt
+
+
+@pytest.fixture(scope="module")
+def cells():
+    sources = [
+        BEGIN,
+        BEGIN,  # as when the cell is run again
+        "# @title Answer\nprint('printed')\n{'shown': 1}",
+        "print('printed')",
+        f"# @title Answer\n{FIGURE}",
+        "# @title Answer\nimport pandas\npandas.DataFrame({'a': [1]})",
+        "# @title Answer\n1 / 0",
+        "'after an error'",
+    ]
+    cells = [new_code_cell(source) for source in sources]
+    cells[6].metadata["tags"] = ["raises-exception"]
+    return executed(new_notebook(cells=cells)).cells
+
+
+def pages(cell):
+    return [output.get("data", {}).get("text/html", "") for output in cell.outputs]
+
+
+def test_what_an_answer_shows_and_prints_is_folded_once(cells):
+    printed, shown = pages(cells[2])
+    assert unfolded(shown) == "<pre>{&#x27;shown&#x27;: 1}</pre>"
+    assert unfolded(printed) == "<pre>printed\n</pre>"
+    assert text_of(cells[2]) == "printed\n{'shown': 1}"
+
+
+def test_a_figure_and_a_table_of_an_answer_are_folded(cells):
+    [figure], [table] = pages(cells[4]), pages(cells[5])
+    assert figure.startswith(FOLDED[:22]) and "data:image/png;base64," in figure
+    assert "image/png" in cells[4].outputs[0].data  # what pages take
+    assert unfolded(table).startswith("<div>") and "<details" not in unfolded(table)
+
+
+def test_other_cells_are_as_they_are_also_after_an_error(cells):
+    assert text_of(cells[3]) == "printed\n" and pages(cells[3]) == [""]
+    [error] = cells[6].outputs
+    assert error.ename == "ZeroDivisionError"
+    assert pages(cells[7]) == [""]
+
+
+# --- The form in the file ---------------------------------------------------------
+
+
+def text(name, source, *tags):
+    about = {"cell_type": "markdown", "id": name, "metadata": {"tags": [*tags]}}
+    return about | {"source": source}
+
+
+def code(name, source, *tags):
+    return text(name, source, *tags) | {"cell_type": "code", "outputs": []}
+
+
+FORM = {
+    "cells": [
+        text("one", "So: $$ a \\tag{?} $$ and $$ b \\tag{9} $$"),
+        text("seen", "What is *seen*.", "caption"),
+        code("run", "1 + 1", "answer"),
+        text("told", "It is 2.", "answer"),
+        text("said", "**Fig. 7** Two.", "answer", "caption"),
+        code("aside", "# @title More\n1", "answer", "aside"),
+    ]
+}
+
+
+def test_captions_and_equations_are_numbered_and_answers_folded():
+    notebook = copy.deepcopy(FORM)
+    changes = shape("06_name.ipynb", notebook)
+    assert len(changes) == 5
+    one, seen, run, told, said, aside = map(
+        "".join, (cell["source"] for cell in notebook["cells"])
+    )
+    assert one == "So: $$ a \\tag{6.1} $$ and $$ b \\tag{6.2} $$"
+    assert seen == "**Fig. 6.1** What is *seen*."
+    assert run == "# @title Answer\n1 + 1"
+    assert notebook["cells"][2]["metadata"]["jupyter"] == {"source_hidden": True}
+    assert told == "<details><summary>Answer</summary>\n\nIt is 2.\n\n</details>"
+    assert "<summary>Caption</summary>\n\n**Fig. 6.2** Two.\n" in said
+    assert aside == "# @title More\n1"
+    assert shape("06_name.ipynb", notebook) == []
+
+
+def test_an_excursion_counts_without_a_chapter():
+    notebook = copy.deepcopy(FORM)
+    shape("x_name.ipynb", notebook)
+    assert "".join(notebook["cells"][1]["source"]) == "**Fig. 1** What is *seen*."
