@@ -55,7 +55,7 @@ def test_nothing_but_the_decided_folders_stands_at_the_top():
 
 def test_nothing_that_is_made_is_tracked():
     made = re.compile(
-        r"(^|/)(_build|\.venv|__pycache__|\.ipynb_checkpoints|.*egg-info)/"
+        r"(^|/)(_build|\.environments|\.venv|__pycache__|\.ipynb_checkpoints|.*egg-info)/"
     )
     assert [file for file in tracked_files() if made.search(file)] == []
 
