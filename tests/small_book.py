@@ -11,7 +11,7 @@ from pathlib import Path
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from tools.repository import write_address
+from tools.repository import write_repository
 
 ROOT = Path(__file__).parents[1]
 FORK = "https://github.com/you/fork"
@@ -171,4 +171,4 @@ def write_book(root):
     write_notebook(root / "notebooks/08_two.ipynb", *second_form())
     shown = cell("more = 1", {"image/png": picture("pink")}, mystnb=about("fig-more"))
     write_notebook(root / "notebooks/x_more.ipynb", text("# More"), shown)
-    write_address(root, FORK)
+    write_repository(root, FORK, "v3.0")
