@@ -157,7 +157,7 @@ def _place_colab_cell(cells, colab):
             before = cell["metadata"], source_of(cell)
             cell.update(metadata=colab["metadata"], source=colab["source"])
             same = before == (cell["metadata"], source_of(cell))
-            return [] if same else [f"{colab['id']}: not as it should be"]
+            return [] if same else [f"{colab['id']}: text"]
     is_code = [cell["cell_type"] == "code" for cell in cells]
     cells.insert(is_code.index(True) if any(is_code) else len(cells), dict(colab))
     return [f"{colab['id']}: missing"]
