@@ -28,6 +28,7 @@ if "google.colab" in sys.modules:
 
     library = "ADDRESS"
     library = min(glob("*.zip"), default=library)
+    os.environ["GIT_TERMINAL_PROMPT"] = "0"  # a private copy is refused at once
     if library:
         %pip install -q "{library}"
     if not find_spec("tutorial_lib"):
