@@ -1,9 +1,10 @@
 # Attention, Made Visible. `make help` lists what can be made and how to ask for it.
 # Needs a POSIX shell, GNU make 3.81 or newer and Python; nothing else.
 
-BOOK := .venv-book
-FULL := .venv
-COLAB := .venv-colab
+# In a folder of their own: what is made or cleared here is never the user's.
+BOOK := .environments/book
+FULL := .environments/full
+COLAB := .environments/colab
 PDF := _build/attention-made-visible.pdf
 INSTALLER = uv
 PORT = 8000
@@ -35,9 +36,9 @@ help:
 # switch of branches and back costs nothing.
 
 # $(call fingerprint,FOLDERS AND FILES)
-fingerprint = find $(1) \( -name '.git' -o -name '.venv*' -o -name '_build' \
-	-o -name '*.egg-info' -o -name '__pycache__' -o -name '.*_cache' \
-	-o -name '.ipynb_checkpoints' -o -name '.DS_Store' \) -prune \
+fingerprint = find $(1) \( -name '.git' -o -name '.environments' -o -name '.venv*' \
+	-o -path './my' -o -name '_build' -o -name '*.egg-info' -o -name '__pycache__' \
+	-o -name '.*_cache' -o -name '.ipynb_checkpoints' -o -name '.DS_Store' \) -prune \
 	-o -type f -exec cksum {} + | LC_ALL=C sort
 
 # Keeps the old file, and with it its date, when nothing in it changed.
@@ -87,16 +88,16 @@ install = { test "$(INSTALLER)" = uv && $(call pip,$(1)) uv \
 	&& $(1)/bin/uv pip install --quiet --python $(1)/bin/python $(2); } \
 	|| { echo "Installing with pip" && $(call pip,$(1)) $(2); }
 
-_build/venv-book.wanted: always
+_build/book.wanted: always
 	@$(call wanted,$(BOOK),book/requirements.txt)
 
-_build/venv-colab.wanted: always
+_build/colab.wanted: always
 	@$(call wanted,$(COLAB),tests/colab/requirements.txt)
 
-_build/venv.wanted: always
+_build/full.wanted: always
 	@$(call wanted,$(FULL),requirements.txt pyproject.toml)
 
-$(BOOK)/installed: _build/venv-book.wanted
+$(BOOK)/installed: _build/book.wanted
 	@$(call require,$(BOOK),99,The book,3.10 or newer)
 	@echo "Installing what builds the book into $(BOOK)"
 	@$(call create,$(BOOK))
@@ -117,7 +118,7 @@ endif
 FONTS = import os; from tools.notebooks import ENVIRONMENT; \
 	os.environ.update(ENVIRONMENT); import matplotlib.font_manager
 
-$(FULL)/installed: _build/venv.wanted
+$(FULL)/installed: _build/full.wanted
 	@$(call require,$(FULL),13,The full environment,3.10 to 3.13)
 	@echo "Installing everything into $(FULL) (torch is large: minutes the first time)"
 	@$(call create,$(FULL))
@@ -126,7 +127,7 @@ $(FULL)/installed: _build/venv.wanted
 	@pwd -P > $@
 
 # Nothing may stay from before: what is here now is what counts as preinstalled.
-$(COLAB)/installed: $(FULL)/installed _build/venv-colab.wanted
+$(COLAB)/installed: $(FULL)/installed _build/colab.wanted
 	@$(call require,$(COLAB),13,What is like Colab,3.10 to 3.13)
 	@echo "Installing what Colab has into $(COLAB) (torch is large: minutes the first time)"
 	@$(call python,$(COLAB)) -m venv --clear $(COLAB)

@@ -12,7 +12,7 @@ import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from tools.form import FOLD
-from tools.repository import write_address
+from tools.repository import write_repository
 from tutorial_lib import notebook
 
 ROOT = Path(__file__).parents[1]
@@ -189,4 +189,4 @@ def write_book(root):
     write_notebook(root / "notebooks/08_two.ipynb", *second_form())
     shown = cell("more = 1", {"image/png": picture("pink")}, mystnb=about("fig-more"))
     write_notebook(root / "notebooks/x_more.ipynb", text("# More"), shown, caption("1"))
-    write_address(root, FORK)
+    write_repository(root, FORK, "v3.0")

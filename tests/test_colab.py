@@ -7,7 +7,7 @@ import sys
 
 import pytest
 from colab.__main__ import costs, line
-from colab.host import ADDRESS, Host, changes, publish
+from colab.host import ADDRESS, REF, Host, changes, publish
 
 from tools.notebooks import read_notebook, write_notebook
 
@@ -103,7 +103,8 @@ def test_a_setup_cell_may_add_packages_and_change_none():
 
 
 def test_what_is_installed_is_the_working_tree_with_an_address(tmp_path):
-    book, address = tmp_path / "book", 'repository:\n  url: ""\n'
+    book = tmp_path / "book"
+    address = 'repository:\n  url: ""\n  branch: "main"\n  ref: ""\n'
     (book / "notebooks").mkdir(parents=True)
     (book / "_config.yml").write_text(address)
     (book / "gone.txt").write_text("committed, and deleted since")
@@ -120,7 +121,9 @@ def test_what_is_installed_is_the_working_tree_with_an_address(tmp_path):
     assert sorted(os.listdir(published)) == [".git", "_config.yml", "notebooks"]
     assert "# as it stands now" in (published / "_config.yml").read_text()
     [setup, _] = read_notebook(published / "notebooks/01_a.ipynb")["cells"]
-    assert f"git+{ADDRESS}" in "".join(setup["source"])
+    assert f"git+{ADDRESS}@{REF}" in "".join(setup["source"])
+    tags = ["git", "tag", "--points-at", "HEAD"]
+    assert subprocess.check_output(tags, cwd=published, text=True) == f"{REF}\n"
     assert (book / "_config.yml").read_text().startswith(address)
 
 

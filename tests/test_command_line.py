@@ -35,7 +35,7 @@ def book(tmp_path, monkeypatch):
     root = tmp_path / "a book's"
     (root / "notebooks").mkdir(parents=True)
     (root / "tutorial_lib").mkdir()
-    for name in ("_config.yml", "requirements.txt"):
+    for name in ("_config.yml", "pyproject.toml", "requirements.txt"):
         shutil.copy(BOOK / name, root)
     monkeypatch.chdir(root)
     picture = base64.b64encode(b"a stored picture").decode()

@@ -10,6 +10,7 @@ import pytest
 from made_up import exercise
 
 from tools.notebooks import ENVIRONMENT
+from tools.sync import COLAB
 from tutorial_exercises import check, progress
 from tutorial_exercises.check import CHECKED
 from tutorial_exercises.marks import kept
@@ -80,7 +81,8 @@ def test_a_student_in_colab_is_told_that_marks_vanish(tmp_path, task, monkeypatc
     monkeypatch.delenv("PYTEST_VERSION", raising=False)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     monkeypatch.setitem(sys.modules, "google.colab", None)
-    assert "mount your Drive" in check(lambda x: x, "98.1").note
+    assert "`keep_marks_on_drive`" in check(lambda x: x, "98.1").note
+    assert "\nkeep_marks_on_drive = False" in COLAB
     assert (tmp_path / "tutorial_lib" / "marks.json").is_file()
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-BOOK = Path(".venv-book")
+BOOK = Path(".environments/book")
 pytestmark = pytest.mark.skipif(not shutil.which("make"), reason="needs make")
 
 
@@ -59,6 +59,16 @@ def test_an_environment_that_stayed_is_kept(clone):
     _, said = install(clone)
     assert (clone / BOOK / "mine").exists()
     assert "No module named pip" in said  # so that it was kept, and nothing else
+
+
+def test_the_reader_s_own_environment_is_left_alone(clone):
+    for file in (".venv/mine", "requirements.txt", "pyproject.toml"):
+        (clone / file).parent.mkdir(exist_ok=True)
+        (clone / file).touch()
+    full = Path(".environments/full")
+    _, said = make(clone, f"{full / 'installed'}", f"PYTHON={sys.executable}")
+    assert (clone / full / "bin" / "pip").exists(), said
+    assert (clone / ".venv" / "mine").exists()
 
 
 def test_half_a_file_is_not_left_to_pass_for_a_whole_one(clone):

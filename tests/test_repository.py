@@ -18,6 +18,7 @@ TOP_LEVEL = {
     "CITATION.cff",
     "CONTRIBUTING.md",
     "LICENSE",
+    "MANIFEST.in",
     "Makefile",
     "README.md",
     "_config.yml",
@@ -33,6 +34,7 @@ TOP_LEVEL = {
     "tutorial_figures",
     "tutorial_lib",
 }
+PACKAGES = ("tutorial_lib", "tutorial_exercises", "tutorial_figures")
 MODULES = sorted((ROOT / "tutorial_lib").rglob("*.py"))
 CITATION = re.compile(  # Vaswani et al. (2017); Graves, Wayne and Danihelka, 2014
     r"(?<!and )(?<!, )\b([A-Z][a-z]+)(?: et al\.|(?:, [A-Z][a-z]+)* and [A-Z][a-z]+)?"
@@ -55,7 +57,7 @@ def test_nothing_but_the_decided_folders_stands_at_the_top():
 
 def test_nothing_that_is_made_is_tracked():
     made = re.compile(
-        r"(^|/)(_build|\.venv|__pycache__|\.ipynb_checkpoints|.*egg-info)/"
+        r"(^|/)(_build|\.environments|\.venv|__pycache__|\.ipynb_checkpoints|.*egg-info)/"
     )
     assert [file for file in tracked_files() if made.search(file)] == []
 
@@ -93,18 +95,46 @@ def test_the_book_is_built_without_torch():
     assert not re.search(r"^(torch|numpy|nvidia|matplotlib==)", pinned, re.MULTILINE)
 
 
-def test_the_two_environments_pin_the_same_versions():
-    def pins(file):
-        lines = (ROOT / file).read_text().splitlines()
-        return {line for line in lines if re.match(r"[a-z0-9]", line)}
+def pins(file):
+    lines = (ROOT / file).read_text().splitlines()
+    return {line for line in lines if re.match(r"[a-z0-9]", line)}
 
+
+def names(requirements):
+    return {re.match(r"[\w-]+", requirement)[0] for requirement in requirements}
+
+
+def test_the_two_environments_pin_the_same_versions():
     book, everything = pins("book/requirements.txt"), pins("requirements.txt")
     assert all("==" in pin for pin in book | everything)
-    names = {pin.split("==")[0] for pin in book}
-    shared = {pin for pin in everything if pin.split("==")[0] in names}
+    shared = {pin for pin in everything if pin.split("==")[0] in names(book)}
     assert {pin.split(" ;")[0] for pin in shared} == {
         pin.split(" ;")[0] for pin in book
     }
+
+
+def dependencies():
+    """Return the names of what the packages need, wherever they run."""
+    project = (ROOT / "pyproject.toml").read_text()
+    [listed] = re.findall(r"^dependencies = \[(.*?)^\]", project, re.M | re.S)
+    return names(re.findall(r'"(.*)"', listed))
+
+
+def test_students_get_the_book_s_versions_and_no_tools_of_its_makers():
+    students = pins("book/students.txt")
+    assert students <= pins("requirements.txt")
+    assert {"ipywidgets", "jupyterlab", "torch"} <= names(students)
+    assert names(students) <= dependencies() | {"ipywidgets", "jupyterlab"}
+    assert "\n-e .\n" in (ROOT / "book" / "students.txt").read_text()
+
+
+def test_a_package_is_needed_only_if_a_library_or_a_chapter_imports_it():
+    packages = [path for one in PACKAGES for path in (ROOT / one).rglob("*.py")]
+    texts = [path.read_text() for path in [*packages, *ROOT.glob("notebooks/*.ipynb")]]
+    imported = re.findall(r'^ *"?(?:import|from) (\w+)', "\n".join(texts), re.M)
+    called = {"scikit-learn": "sklearn"}
+    unused = {one for one in dependencies() if called.get(one, one) not in imported}
+    assert unused == set()
 
 
 def test_every_work_that_is_cited_is_in_the_bibliography():

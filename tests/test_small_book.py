@@ -34,7 +34,7 @@ HINT = """element => {
   const {content, visibility} = getComputedStyle(element, "::after");
   return [content, visibility];
 }"""
-COLAB = "https://colab.research.google.com/github/you/fork/blob/main/notebooks/"
+COLAB = "https://colab.research.google.com/github/you/fork/blob/v3.0/notebooks/"
 
 
 @pytest.fixture(scope="module")

@@ -1,13 +1,18 @@
 """The notebooks' copies of library definitions and their Colab cell."""
 
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from IPython.core.inputtransformer2 import TransformerManager
 
 from tools.__main__ import main
 from tools.notebooks import read_notebook, write_notebook
-from tools.repository import read_address, write_address
+from tools.repository import read_repository, write_repository
 from tools.sync import (
     colab_cell,
     library_definitions,
@@ -55,12 +60,13 @@ def notebook(*cells):
 
 @pytest.fixture
 def root(tmp_path):
-    """Make a book with one module, no notebook and no address."""
+    """Make a book with one module, a version, no notebook and no address."""
     (tmp_path / "tutorial_lib").mkdir()
     (tmp_path / "notebooks").mkdir()
     (tmp_path / "tutorial_lib" / "numbers.py").write_text(MODULE)
     shutil.copy(BOOK / "_config.yml", tmp_path)
-    write_address(tmp_path, "")
+    (tmp_path / "pyproject.toml").write_text('[project]\nversion = "3.0"\n')
+    write_repository(tmp_path, "")
     return tmp_path
 
 
@@ -154,16 +160,97 @@ def test_the_colab_cell_becomes_the_first_code_cell(root):
     assert list(sources(path)) == ["title", "colab-setup", "a"]
 
 
-def test_without_an_address_the_colab_cell_explains_itself(monkeypatch, capsys):
-    monkeypatch.setitem(__import__("sys").modules, "google.colab", object())
-    exec("".join(colab_cell("")["source"]), {})
-    assert "python -m tools repository" in capsys.readouterr().out
+def test_a_colab_cell_gets_back_what_belongs_to_it(root):
+    path = add(root, cell("colab-setup", "1", tags=["remove-cell"]), cell("a", "1"))
+    assert sync(root) != [] and sync(root) == []
+    [colab, _] = read_notebook(path)["cells"]
+    assert colab["metadata"]["jupyter"] == {"source_hidden": True}
+    assert colab["metadata"]["cellView"] == "form"
+
+
+@pytest.fixture
+def colab(tmp_path, monkeypatch):
+    """Return a function that runs the cell, and returns what pip and Drive were told.
+
+    It takes the cell's address and ref, whether the library can be imported after the
+    cell has asked for it, and whether the box is ticked. The folder is an empty one.
+    """
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TUTORIAL_PROGRESS", "")
+    monkeypatch.delenv("TUTORIAL_PROGRESS")  # and afterwards it is as it was
+    said = []
+    drive = SimpleNamespace(mount=said.append)
+    monkeypatch.setitem(sys.modules, "google", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "google.colab", SimpleNamespace(drive=drive))
+
+    class Shell:
+        def run_line_magic(self, name, line):
+            library = sys._getframe(1).f_globals["library"]
+            said.append(f"{name} {line.format(library=library)}")
+
+    def run(address="", ref="", *, found=True, ticked=False):
+        monkeypatch.setattr("importlib.util.find_spec", lambda name: found)
+        source = "".join(colab_cell(address, ref)["source"])
+        if ticked:
+            source = source.replace("_drive = False", "_drive = True")
+        magic = TransformerManager().transform_cell(source)
+        exec(magic, {"get_ipython": Shell})
+        return said
+
+    return run
+
+
+def test_the_colab_cell_installs_what_was_chosen_and_nothing_newer(colab):
+    assert colab(FORK, "v3.0") == [f'pip install -q "git+{FORK}@v3.0"']
+
+
+@pytest.mark.parametrize("place", [(FORK, "v3.0"), ()])
+def test_a_zip_beside_the_notebook_is_installed_instead(colab, place):
+    Path("my book-main.zip").touch()
+    assert colab(*place) == ['pip install -q "my book-main.zip"']
+
+
+@pytest.mark.parametrize("place", [(FORK, "v3.0"), ()])
+def test_where_nothing_can_be_fetched_the_colab_cell_asks_for_a_zip(colab, place):
+    with pytest.raises(SystemExit, match=r"zip, drop that into the file panel"):
+        colab(*place, found=False)
+
+
+def test_the_box_of_the_colab_cell_keeps_marks_on_the_drive(colab):
+    colab(FORK, "v3.0")
+    assert "TUTORIAL_PROGRESS" not in os.environ
+    assert colab(FORK, "v3.0", ticked=True)[-1] == "/content/drive"
+    assert os.environ["TUTORIAL_PROGRESS"] == "/content/drive/MyDrive/attention"
+
+
+def test_outside_colab_the_cell_does_nothing(colab, monkeypatch):
+    monkeypatch.delitem(sys.modules, "google.colab")
+    assert colab(FORK, "v3.0", found=False, ticked=True) == []
 
 
 @pytest.mark.parametrize("given", [FORK, FORK + "/", FORK + ".git", f"  {FORK}\n"])
 def test_an_address_is_written_once_without_slash_or_ending(root, given):
-    assert write_address(root, given) == FORK == read_address(root)
+    written = write_repository(root, given, "v3.0")
+    assert written == (FORK, "v3.0") == read_repository(root)
     assert (root / "_config.yml").read_text().count(FORK) == 1
+
+
+def test_the_tag_of_the_version_is_taken_unless_it_is_there_already(root):
+    assert write_repository(root, FORK) == (FORK, "v3.0")
+    commit = ["commit", "--quiet", "--allow-empty", "-m", "First"]
+    me = ["-c", "user.name=me", "-c", "user.email=", "-c", "commit.gpgsign=no"]
+    for words in (["init", "--quiet"], [*me, *commit], ["tag", "v3.0"]):
+        subprocess.run(["git", *words], cwd=root, check=True)
+    with pytest.raises(ValueError, match=r"v3\.0 is there already: .* --ref autumn"):
+        write_repository(root, FORK)
+    assert write_repository(root, FORK, "autumn") == (FORK, "autumn")
+
+
+@pytest.mark.parametrize("wrong", ['a"b', "two words", "../x", "--all", "a..b", "end/"])
+def test_what_is_no_ref_is_refused(root, wrong):
+    with pytest.raises(ValueError, match=r"give one like v2\.0\.0"):
+        write_repository(root, FORK, wrong)
+    assert read_repository(root) == ("", "")
 
 
 @pytest.mark.parametrize(
@@ -181,8 +268,8 @@ def test_an_address_is_written_once_without_slash_or_ending(root, given):
 )
 def test_what_is_no_github_repository_is_refused(root, wrong):
     with pytest.raises(ValueError, match=r"give one like https://github.com/you/fork"):
-        write_address(root, wrong)
-    assert read_address(root) == ""
+        write_repository(root, wrong)
+    assert read_repository(root) == ("", "")
 
 
 def test_the_chapters_of_a_readme_open_in_colab_while_there_is_an_address(root):
@@ -190,27 +277,38 @@ def test_the_chapters_of_a_readme_open_in_colab_while_there_is_an_address(root):
         "[1](notebooks/01_a.ipynb) [x](notebooks/x.ipynb) [2](notebooks/02_b.ipynb)"
     )
     (root / "README.md").write_text(before)
-    write_address(root, "https://github.com/other/fork")
-    write_address(root, FORK)
-    place = "https://colab.research.google.com/github/you/fork/blob/main/notebooks/"
+    write_repository(root, "https://github.com/other/fork", "v2.0")
+    write_repository(root, FORK, "v3.0")
+    place = "https://colab.research.google.com/github/you/fork/blob/v3.0/notebooks/"
     expected = f"[1]({place}01_a.ipynb) [x](notebooks/x.ipynb) [2]({place}02_b.ipynb)"
     assert (root / "README.md").read_text() == expected
-    write_address(root, "")
+    assert 'branch: "v3.0"' in (root / "_config.yml").read_text()
+    write_repository(root, "")
     assert (root / "README.md").read_text() == before
+    assert 'branch: "main"' in (root / "_config.yml").read_text()
+
+
+def test_no_link_leads_to_a_commit_which_cannot_hold_a_link_to_itself(root):
+    (root / "README.md").write_text("[1](notebooks/01_a.ipynb)")
+    commit = "0123456789abcdef0123456789abcdef01234567"
+    assert write_repository(root, FORK, commit) == read_repository(root)
+    assert read_repository(root) == (FORK, commit)
+    assert "you/fork/blob/main/notebooks/01_a.ipynb" in (root / "README.md").read_text()
+    assert 'branch: "main"' in (root / "_config.yml").read_text()
 
 
 def test_a_configuration_without_the_line_is_explained(root):
     (root / "_config.yml").write_text("title: x\n")
     with pytest.raises(ValueError, match='add url: "" under repository:'):
-        read_address(root)
+        read_repository(root)
 
 
 def test_the_repository_command_brings_every_notebook_along(root, monkeypatch):
     paths = [add(root, cell("a", "1"), name=f"0{i}_x.ipynb") for i in (1, 2)]
     monkeypatch.chdir(root)
-    for address in (FORK, ""):
-        assert main(["repository", address]) == 0
-        expected = "".join(colab_cell(address)["source"])
+    for address, ref in ((FORK, "autumn"), ("", "")):
+        assert main(["repository", address, "--ref", ref]) == 0
+        expected = "".join(colab_cell(address, ref)["source"])
         assert [sources(path)["colab-setup"] for path in paths] == [expected] * 2
         assert main(["sync", "--check"]) == 0
 

@@ -45,6 +45,7 @@ def _parser():
     option("chapter", nargs="?", default="", help="for example 02")
     option = add(_repository, "set the address that Colab fetches the book from")
     option("address", help="for example https://github.com/you/fork")
+    option("--ref", help="a tag, branch or commit; default: the tag of the version")
     _add_exercises(add(_exercises, "write exercises for a class, or who passed what"))
     _add_figures(add(_figures, "write figures as files for slides and print"))
     return parser
@@ -90,12 +91,16 @@ def _execute(chapter):
     return execute(".", chapter)
 
 
-def _repository(address):
-    from tools.repository import write_address
+def _repository(address, ref):
+    from tools.repository import write_repository
 
-    address = write_address(".", address)
+    address, chosen = write_repository(".", address, ref)
     print(f"The repository is {address}." if address else "There is no repository.")
-    return _sync()
+    status = _sync()
+    if address and not ref:
+        print(f"Colab will take the tag {chosen}: commit this, then make the tag with")
+        print(f"git tag {chosen} && git push origin HEAD {chosen}")
+    return status
 
 
 def _figures(**options):

@@ -1,37 +1,46 @@
 """The address of the book's repository, which stands once, in ``_config.yml``.
 
-Pages link to Colab only if there is an address, notebooks fetch the library from it,
-and the README's chapters open there. Files are edited as text, so comments survive.
+With it stands which commit Colab takes from there, as a tag, a branch or the commit's
+own name: notebooks install the library of that commit, and pages and the README's
+chapters open there. Files are edited as text, so comments survive.
 
 This module does not know whether anything answers at the address.
 """
 
 import re
+import subprocess
 from pathlib import Path
 
 from tools.files import read_text, write_whole
 
-ADDRESS = re.compile(r'^(repository:\n(?: .*\n)*? +url: *)"([^"\n]*)"', re.MULTILINE)
+LINE = r'^(repository:\n(?: .*\n)*? +{}: *)"([^"\n]*)"'
 CHAPTER = re.compile(r"\]\([^()\s]*(notebooks/\d\d_\w+\.ipynb)\)")
-COLAB = "https://colab.research.google.com/github/{}/blob/main/"
+COLAB = "https://colab.research.google.com/github/{}/blob/{}/"
+COMMIT = re.compile(r"[0-9a-f]{7,40}")
 GITHUB = re.compile(
     r"https://github\.com/\w[\w-]*/(?!\.{1,2}$|.*\.git$)[\w.-]+", re.ASCII
 )
+REF = re.compile(r"\w([\w./-]*\w)?", re.ASCII)
+VERSION = re.compile(r'^version = "(.*)"$', re.MULTILINE)
 
 
-def read_address(root):
-    """Return the address in ``_config.yml`` under ``root``, or ``""`` while unset.
+def read_repository(root):
+    """Return the address in ``_config.yml`` under ``root``, and what is taken from it.
 
-    Raises ValueError if the file has no line for it.
+    Both are ``""`` while unset. Raises ValueError if the file has no line for one.
     """
-    return _find(Path(root) / "_config.yml")[2]
+    text = read_text(Path(root) / "_config.yml")
+    return _find(text, "url")[2], _find(text, "ref")[2]
 
 
-def write_address(root, address):
-    """Set the address and return it as written: no final slash, no ``.git``.
+def write_repository(root, address, ref=None):
+    """Set the address and the ref, and return both as they are written.
 
-    An empty address unsets it. Raises ValueError unless it is a GitHub repository,
-    because Colab opens notebooks from nowhere else.
+    An address is written without a final slash or ``.git``; an empty one unsets both.
+    ``ref`` is a tag, a branch or a commit; without it, the tag of the version. Pages
+    open there, but for a commit: they open on ``main``, because no commit can hold a
+    link to itself. Raises ValueError unless the address is that of a GitHub repository,
+    because Colab opens notebooks from nowhere else, or if there is no such ref in git.
     """
     given = address.strip()
     address = given.removesuffix("/").removesuffix(".git")
@@ -40,21 +49,45 @@ def write_address(root, address):
             f"{given} is not the address of a GitHub repository: "
             "give one like https://github.com/you/fork"
         )
+    ref = (_checked(ref) if ref else _version_tag(root)) if address else ""
+    branch = "main" if not ref or COMMIT.fullmatch(ref) else ref
     path, readme = Path(root) / "_config.yml", Path(root) / "README.md"
-    found = _find(path)
-    text = found.string[: found.start(2)] + address + found.string[found.end(2) :]
+    text = read_text(path)
+    for key, value in {"url": address, "branch": branch, "ref": ref}.items():
+        found = _find(text, key)
+        text = text[: found.start(2)] + value + text[found.end(2) :]
     write_whole(path, text)
     if readme.is_file():
-        place = COLAB.format(address.removeprefix("https://github.com/"))
+        place = COLAB.format(address.removeprefix("https://github.com/"), branch)
         link = rf"]({place if address else ''}\1)"
         write_whole(readme, CHAPTER.sub(link, read_text(readme)))
-    return address
+    return address, ref
 
 
-def _find(path):
-    found = ADDRESS.search(read_text(path))
+def _checked(ref):
+    if not REF.fullmatch(ref) or ".." in ref:
+        raise ValueError(f"{ref} names no tag, branch or commit: give one like v2.0.0")
+    return ref
+
+
+def _version_tag(root):
+    """Return the tag of the version, "v2.0.0", which must not be taken yet."""
+    tag = "v" + VERSION.search(read_text(Path(root) / "pyproject.toml"))[1]
+    tags = subprocess.run(
+        ["git", "tag", "--list", tag], cwd=root, capture_output=True, text=True
+    )
+    if tags.stdout.strip():
+        raise ValueError(
+            f"the tag {tag} is there already: name another one, which you will make, "
+            "for example --ref autumn"
+        )
+    return tag
+
+
+def _find(text, key):
+    found = re.search(LINE.format(key), text, re.MULTILINE)
     if found is None:
         raise ValueError(
-            f'{path} has no line for the address: add url: "" under repository:'
+            f'_config.yml has no line for it: add {key}: "" under repository:'
         )
     return found

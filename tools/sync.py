@@ -13,19 +13,35 @@ from pathlib import Path
 from tools.files import read_text
 from tools.form import shape
 from tools.notebooks import chapters, read_notebook, source_of, tags_of, write_notebook
-from tools.repository import read_address
+from tools.repository import read_repository
 from tutorial_lib.definitions import definitions
 
-COLAB_TITLE = "# @title Colab setup (does nothing elsewhere)\nimport sys\n\n"
-COLAB_INSTALL = """\
+COLAB = """\
+# @title Colab setup (does nothing elsewhere)
+import sys
+
+keep_marks_on_drive = False  # @param {type: "boolean"}
+
 if "google.colab" in sys.modules:
-    %pip install -q "git+{address}"
-"""
-COLAB_EXPLANATION = """\
-if "google.colab" in sys.modules:
-    print("This copy of the book does not say where its library can be found.")
-    print("Its owner sets the address with:")
-    print("python -m tools repository https://github.com/you/fork")
+    import os
+    from glob import glob
+    from importlib.util import find_spec
+
+    library = "ADDRESS"
+    library = min(glob("*.zip"), default=library)
+    os.environ["GIT_TERMINAL_PROMPT"] = "0"  # a private copy is refused at once
+    if library:
+        %pip install -q "{library}"
+    if not find_spec("tutorial_lib"):
+        sys.exit(
+            "The book could not be fetched. Get it as a zip, drop that into the file "
+            "panel (the folder symbol on the left), and run this cell again."
+        )
+    if keep_marks_on_drive:
+        from google.colab import drive
+
+        drive.mount("/content/drive")
+        os.environ["TUTORIAL_PROGRESS"] = "/content/drive/MyDrive/attention"
 """
 
 
@@ -36,7 +52,7 @@ def sync(root, *, check=False):
     written. Raises ValueError, and writes nothing, if a cell or a module is not Python.
     """
     library = library_definitions(Path(root) / "tutorial_lib")
-    colab = colab_cell(read_address(root))
+    colab = colab_cell(*read_repository(root))
     drifted, changed = [], {}
     for path in chapters(root):
         notebook = read_notebook(path)
@@ -116,30 +132,35 @@ def synchronize(file, notebook, library, colab):
     return changes
 
 
-def colab_cell(address):
+def colab_cell(address, ref):
     """Return the notebook cell that fetches the library in Google Colab.
 
-    Outside Colab the cell does nothing. While ``address`` is empty it explains, in
-    Colab, what the owner of the copy has to do.
+    It installs from a zip beside the notebook, or else what ``ref`` names in the
+    repository at ``address``. If there is neither, or nothing can be had from there, it
+    says so and ends *Run all*. Outside Colab it does nothing.
     """
-    body = COLAB_INSTALL.format(address=address) if address else COLAB_EXPLANATION
+    source = COLAB.replace("ADDRESS", f"git+{address}@{ref}" if address else "")
     return {
         "cell_type": "code",
         "execution_count": None,
         "id": "colab-setup",
-        "metadata": {"cellView": "form", "tags": ["remove-cell"]},
+        "metadata": {
+            "cellView": "form",
+            "jupyter": {"source_hidden": True},
+            "tags": ["remove-cell"],
+        },
         "outputs": [],
-        "source": (COLAB_TITLE + body).rstrip("\n").splitlines(keepends=True),
+        "source": source.rstrip("\n").splitlines(keepends=True),
     }
 
 
 def _place_colab_cell(cells, colab):
     for cell in cells:
         if cell["id"] == colab["id"]:
-            if source_of(cell) == source_of(colab):
-                return []
-            cell["source"] = colab["source"]
-            return [f"{colab['id']}: address"]
+            before = cell["metadata"], source_of(cell)
+            cell.update(metadata=colab["metadata"], source=colab["source"])
+            same = before == (cell["metadata"], source_of(cell))
+            return [] if same else [f"{colab['id']}: text"]
     is_code = [cell["cell_type"] == "code" for cell in cells]
     cells.insert(is_code.index(True) if any(is_code) else len(cells), dict(colab))
     return [f"{colab['id']}: missing"]

@@ -14,8 +14,8 @@ from platformdirs import user_data_path
 
 VARIABLE = "TUTORIAL_PROGRESS"
 IN_COLAB = (
-    "Colab forgets your marks when the runtime ends. To keep them, mount your Drive "
-    f"and set `{VARIABLE}` to a folder on it."
+    "Colab forgets your marks when the runtime ends. To keep them on your Drive, tick "
+    "`keep_marks_on_drive` in the first cell and run it, then this check, again."
 )
 
 

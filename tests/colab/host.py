@@ -15,7 +15,7 @@ from tools.notebooks import ENVIRONMENT
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-ADDRESS = "https://github.com/you/fork"
+ADDRESS, REF = "https://github.com/you/fork", "as-it-stands"
 LIBRARY = "tutorial-lib"
 PYTEST = [
     *("-p", "colab.cells", "-p", "no:cacheprovider", "--noconftest", "--color=no"),
@@ -99,7 +99,7 @@ class Host:
 
 
 def publish(root, folder):
-    """Make a repository of the tracked files of ``root``, with an address.
+    """Make a repository of the tracked files of ``root``, with an address and a tag.
 
     Returns its folder.
     """
@@ -110,13 +110,13 @@ def publish(root, folder):
         if (root / name).is_file():  # else it was deleted, and that is not committed
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(root / name, folder / name)
-    command = [sys.executable, "-m", "tools", "repository", ADDRESS]
+    command = [sys.executable, "-m", "tools", "repository", ADDRESS, "--ref", REF]
     tools = os.environ | {"PYTHONPATH": f"{Path(__file__).parents[2]}"}
     subprocess.run(
         command, cwd=folder, check=True, stdout=subprocess.DEVNULL, env=tools
     )
     commit = ["commit", "--quiet", "-m", "The book as it stands in the working tree"]
-    for words in (["init", "--quiet"], ["add", "--all"], commit):
+    for words in (["init", "--quiet"], ["add", "--all"], commit, ["tag", REF]):
         subprocess.run([*GIT, *words], cwd=folder, check=True)
     return folder
 
