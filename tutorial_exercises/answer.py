@@ -184,7 +184,7 @@ class Answer:
         """Return the student's own line under an error, as text, or ""."""
         files = {function.__code__.co_filename for function in functions_of(self.given)}
         frames = traceback.extract_tb(error.__traceback__)
-        mine = [frame for frame in frames if frame.filename in files]
+        mine = [one for one in frames if one.filename in files and one.line]
         lines = [f"\n  line {one.lineno} of the cell: `{one.line}`" for one in mine]
         return lines[-1] if lines else ""
 

@@ -57,7 +57,8 @@ class Exercise:
         self.is_value = not (self.is_class or inspect.signature(solution).parameters)
         self.call = f'"{self.number}"' if self.is_value else self.name
         for key in {self.name, self.number} & EXERCISES.keys():
-            raise self.fault(f"{key} is taken, by {EXERCISES[key].heading}.")
+            other = f"{key} is that of {EXERCISES[key].heading}"
+            raise self.fault(f"choose another name or number: {other}.")
         EXERCISES[self.name] = EXERCISES[self.number] = self
         return self
 
@@ -131,7 +132,7 @@ class Exercise:
             return names[self.name]() if self.is_value else names[self.name]
         except Exception as error:
             said = f"`{edit.partition(chr(10))[0]}` cannot be made: {error}"
-            raise self.fault(f"in {self.name}.mistakes, {said}") from error
+            raise self.fault(f"in {self.name}.mistakes, {said}") from None
 
 
 def replaced(source, edit, *more):
