@@ -93,12 +93,12 @@ def test_what_never_ends_is_stopped(shown, cell):
 
 @pytest.mark.parametrize("cell", ["quitting", "exiting", "leaving"])
 def test_what_would_end_the_kernel_is_told(shown, cell):
-    assert "Your code ends Python: " in shown[cell]
+    assert "Your code ends Python " in shown[cell]
     assert "of the cell: `" in shown[cell]
 
 
 def test_what_waits_for_the_keyboard_is_told(shown):
-    assert "Your code calls `input()`: " in shown["asking"]
+    assert "Your code calls `input()`, " in shown["asking"]
     assert "line 2 of the cell: `return input('? ')`" in shown["asking"]
 
 

@@ -36,25 +36,19 @@ OVERWRITTEN = (
     "need. Make a new tensor: `torch.where`, `masked_fill`, a product."
 )
 TOO_LONG = "Your code was still running after {:g} s: does a loop never end?"
-ENDS_PYTHON = "Your code ends Python: to end a function, write `return`, not `exit()`."
-ASKS = "Your code calls `input()`: what it works with are its arguments alone."
+ENDS_PYTHON = "Your code ends Python (`quit`, `exit`). To end a function, `return`."
+ASKS = "Your code calls `input()`, but nobody types in a check: use the arguments."
 
 
 class Answer:
-    """What steps are given: called like the answer itself, and compared by `same`.
-
-    After a call, ``output`` is what the answer returned.
-    """
+    """A student's answer: a step calls it, and compares its last ``output``."""
 
     def __init__(self, task, given):
         self.task, self.given, self.module = task, given, None
         self.inputs = self.output = self.error = None
 
     def build(self, *sizes):
-        """Return the student's module, in eval mode, with the oracle's weights.
-
-        From then on a call calls it.
-        """
+        """Build the student's module, with the oracle's weights, for later calls."""
         self.sizes, self.inputs = sizes, ()
         self.reference = self.task.definition(*sizes).eval()
         self.module = self._called(lambda: self._weighted(self.given(*sizes)))
@@ -111,20 +105,15 @@ class Answer:
             return ""
         mistakes = [known for known in self.task.known if known.sentence]
         right = self.expected() if isinstance(self.given, dict) else None
-        if isinstance(right, dict) and right.keys() == self.given.keys():
-            return self._known_entries(right, mistakes)
-        return next((one.sentence for one in mistakes if self._does(one.answer)), "")
-
-    def _known_entries(self, right, mistakes):
-        """Return what is wrong with each entry, or "" if no mistake is known."""
-        wrong, known, tolerance = {}, {}, self.task.tolerance
+        if not isinstance(right, dict) or right.keys() != self.given.keys():
+            same = (one.sentence for one in mistakes if self._does(one.answer))
+            return next(same, "")
+        told, near = [], self.task.tolerance  # a sentence for each wrong entry
         for key, got in self.given.items():
-            wrong[key] = difference({key: got}, {key: right[key]}, tolerance, (), False)
-            for mistake in reversed(mistakes) if wrong[key] else ():
-                if alike(got, mistake.answer[key], tolerance):
-                    known[key] = mistake.sentence
-        said = filter(None, (wrong | known).values())
-        return "\n".join(dict.fromkeys(said)) if known else ""
+            if not alike(got, right[key], near):
+                same = [one for one in mistakes if alike(got, one.answer[key], near)]
+                told += [one.sentence for one in same[:1]]
+        return "\n".join(dict.fromkeys(told))
 
     def _does(self, other):
         """Whether another answer gives the last output, or raises the last error."""

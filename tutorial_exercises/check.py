@@ -4,6 +4,7 @@ import ast
 import contextlib
 import difflib
 import inspect
+import itertools
 import re
 import sys
 import warnings
@@ -105,15 +106,16 @@ def find(answer, name=None):
     load_chapters()
     names = [getattr(answer, "__name__", answer) if name is None else str(name)]
     if name is None and callable(answer):  # a lambda in a variable, or a module
-        names += [key for key, value in notebook().items() if value is answer]
+        names += [key for key, value in shell().user_ns.items() if value is answer]
         names += [type(answer).__name__]
     found = (EXERCISES.get(key) for key in names if isinstance(key, str))
     return next(filter(None, found), None)
 
 
-def notebook():
-    """Return what the notebook's cells have defined, by name."""
-    return vars(sys.modules["__main__"])
+def shell():
+    """Return the IPython that runs the notebook, or what stands for it elsewhere."""
+    names = vars(sys.modules["__main__"])
+    return names.get("get_ipython", lambda: SimpleNamespace(user_ns=names))()
 
 
 def unknown(answer, name=None):
@@ -130,11 +132,13 @@ def _looked_for(task):
     """Return a task's answer in the notebook and where it is, or raise Wrong."""
     if task.is_value:
         raise Wrong(f'Check your variable itself: `check(answer, "{task.number}")`.')
-    if task.name in notebook():
-        return notebook()[task.name], f"This is about the notebook's `{task.name}`."
+    if task.name in shell().user_ns:
+        return shell().user_ns[
+            task.name
+        ], f"This is about the notebook's `{task.name}`."
     is_kind = inspect.isclass if task.is_class else inspect.isfunction
     wanted = inspect.signature(task.solution)
-    for name, value in reversed(notebook().items()):  # the book's own come first
+    for name, value in reversed(shell().user_ns.items()):  # the book's own come first
         is_own = is_kind(value) and value.__module__ == "__main__" and name[0] != "_"
         arguments = [*inspect.signature(value).parameters] if is_own else ()
         if arguments == [*wanted.parameters] and not find(value):
@@ -159,7 +163,7 @@ def _examined(task, answer):
         torch.enable_grad(),
         undisturbed(),
         mock.patch("builtins.input", side_effect=Wrong(ASKS)),
-        mock.patch.object(_shell(), "ask_exit", sys.exit, create=True),  # quit()
+        mock.patch.object(shell(), "ask_exit", sys.exit, create=True),  # quit()
     ):
         warnings.simplefilter("ignore")
         rows, message = _run_steps(task, answer)
@@ -192,13 +196,11 @@ def _run_steps(task, answer):
 
 def _cases(task, generate):
     """Return the cases that a generator makes. Raises ValueError for what is none."""
-    cases = [*(generate() or [None])]
+    cases, parts = [*(generate() or [None])], (str, tuple)[: 1 + task.is_class]
     for case in cases:
-        match task.is_class, case:
-            case (False, (str(), *_)) | (True, (str(), tuple(), *_)):
-                continue
-        form = f'`yield "label", {"(sizes), " * task.is_class}input, …`'
-        raise task.fault(f"a case is {form}, not {describe(case)}.")
+        if not (isinstance(case, tuple) and all(map(isinstance, case, parts))):
+            form = f'`yield "label", {"(sizes), " * task.is_class}input, …`'
+            raise task.fault(f"a case is {form}, not {describe(case)}.")
     return cases
 
 
@@ -233,30 +235,22 @@ def _still_open(task, answer):
     if inspect.isclass(answer) and not functions_of(answer):
         return "Still to write: the whole class."
     nodes = [*ast.walk(tree_of(answer) or ast.Module([], []))]
-    spared = {  # the dots of an index or a default value
-        part
-        for node in nodes
-        if isinstance(node, (ast.Subscript, ast.arguments))
-        for part in ast.walk(getattr(node, "slice", node))
-    }
+    quiet = [node for node in nodes if isinstance(node, (ast.Subscript, ast.arguments))]
+    parts = (ast.walk(getattr(node, "slice", node)) for node in quiet)
+    spared = {*itertools.chain(*parts)}  # an index, a default value
     dots = [node for node in nodes if getattr(node, "value", 0) is ...]
     lines = sorted({node.lineno for node in dots if node not in spared})
     words = f"line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))}"
     return f"Still to write: {words} of the cell." if lines else ""
 
 
-def _shell():
-    """Return the IPython that runs the notebook; without one, an empty object."""
-    return notebook().get("get_ipython", SimpleNamespace)()
-
-
 def _refuse_what_was_before(task, answer):
     """Raise Wrong where the cell that makes a new answer has just stopped."""
-    last = getattr(_shell(), "last_execution_result", None)
+    last = getattr(shell(), "last_execution_result", None)
     error = last and (last.error_before_exec or last.error_in_exec)
     names = [task.name]
     if task.is_value:
-        names = [name for name, value in notebook().items() if value is answer]
+        names = [name for name, value in shell().user_ns.items() if value is answer]
     bound = rf"^(?:(?:def|class) +)?(?:{'|'.join(map(re.escape, names))})\b *[:(=]"
     if error and re.search(bound, last.info.raw_cell or "", re.M):
         said = error_text(error).split("\n")[0]

@@ -44,11 +44,7 @@ class Exercise:
         self.steps = []
 
     def __call__(self, *inputs):
-        """Call the solution; the first call, as a decorator, takes it.
-
-        A solution is a function, a class, or for a value a function without arguments.
-        Raises ValueError if another exercise has its name or number.
-        """
+        """Take the solution, as a decorator; when there is one, call it."""
         if hasattr(self, "solution"):
             return self.solution(*inputs)
         [solution] = inputs
@@ -71,10 +67,7 @@ class Exercise:
         self.definition = definition
 
     def cases(self, generate):
-        """Take a generator of (label, inputs …), for which answer and oracle agree.
-
-        Of a class, the first input is the tuple of sizes that it is built with.
-        """
+        """Take a generator of (label, inputs …), for which answer and oracle agree."""
         self.steps.append(("", generate))
 
     def demand(self, label):
