@@ -454,7 +454,9 @@ def test_the_book_s_answer_is_used_until_one_s_own_passes(capsys):
     assert capsys.readouterr().out == said
     with exercise(lambda x: x) as task:
         task.cases(lambda: [("is right", 1)])
-        assert use(answer := lambda x: x, "98.1") is answer
+        calls = []
+        check(answer := lambda x: calls.append(x) or x, "98.1")
+        assert use(answer, "98.1") is answer and calls == [1]
     assert right(torch.ones(2)).sum() == 1 and capsys.readouterr().out == ""
     assert use(3, "no such") == 3
 
@@ -518,6 +520,7 @@ def example_attention(scores, mask=None): ...  # belongs to another exercise
 def with_other_arguments(scores): ...
 class Mine:
     def __init__(self, scores, mask=None): ...
+class Trouble(Exception): ...
 def _(scores, mask=None): return 1
 """
 

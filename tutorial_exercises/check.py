@@ -4,7 +4,6 @@ import ast
 import contextlib
 import difflib
 import inspect
-import itertools
 import re
 import sys
 import warnings
@@ -22,7 +21,7 @@ from .compare import describe
 from .exercise import EXERCISES, Wrong, load_chapters
 from .marks import keep, kept
 
-CHECKED = {}  # number of an exercise: the status of the card that it got last
+CHECKED = {}  # number of an exercise: (the answer last checked, its card's status)
 ASKED = {}  # number of an exercise: how many of its hints were asked for
 MISSING = "The solutions are not part of this copy of the book: ask your instructor."
 
@@ -43,7 +42,7 @@ def check(answer, name=None):
         if isinstance(answer, str) and name is None:
             answer, note = _looked_for(task)
         card = _examined(task, answer)
-        CHECKED[task.number] = card.status
+        CHECKED[task.number] = answer, card.status
         card.note = f"{note}\n{keep(task) if card.passed else ''}".strip()
         return card
     except Wrong as wrong:
@@ -59,7 +58,10 @@ def use(answer, name=None):
     if task is None:
         print(unknown(answer, name))
         return answer
-    if check(answer, task.number).passed:
+    checked, status = CHECKED.get(task.number, (None, None))
+    if checked is not answer:
+        status = check(answer, task.number).status
+    if status == "pass":
         return answer
     print(f"Using the library's {task.name} until yours passes its check.")
     return task.solution if task.shown else task.definition
@@ -90,7 +92,7 @@ def progress(chapter=None):
     marked, note = kept()
     rows = []
     for task in sorted({*EXERCISES.values()}, key=lambda task: task.order):
-        status = CHECKED.get(task.number, "open")
+        _, status = CHECKED.get(task.number, (None, "open"))
         if status == "open" and marked.get(task.number) == task.heading:
             status = "earlier"
         is_begun = task.number in CHECKED or status != "open"
@@ -132,20 +134,19 @@ def _looked_for(task):
     """Return a task's answer in the notebook and where it is, or raise Wrong."""
     if task.is_value:
         raise Wrong(f'Check your variable itself: `check(answer, "{task.number}")`.')
-    if task.name in shell().user_ns:
-        return shell().user_ns[
-            task.name
-        ], f"This is about the notebook's `{task.name}`."
+    names, wanted = shell().user_ns, inspect.signature(task.solution)
+    if task.name in names:
+        return names[task.name], f"This is about the notebook's `{task.name}`."
     is_kind = inspect.isclass if task.is_class else inspect.isfunction
-    wanted = inspect.signature(task.solution)
-    for name, value in reversed(shell().user_ns.items()):  # the book's own come first
+    for name, value in reversed(names.items()):  # the book's own come first
         is_own = is_kind(value) and value.__module__ == "__main__" and name[0] != "_"
-        arguments = [*inspect.signature(value).parameters] if is_own else ()
-        if arguments == [*wanted.parameters] and not find(value):
-            return value, (
-                f"There is no `{task.name}`, so this is about `{name}`, which has the "
-                "same arguments. Rename it: other cells may need it."
-            )
+        with contextlib.suppress(ValueError):  # of a class whose arguments are unknown
+            arguments = [*inspect.signature(value).parameters] if is_own else ()
+            if arguments == [*wanted.parameters] and not find(value):
+                return value, (
+                    f"There is no `{task.name}`, so this is about `{name}`, which has "
+                    "the same arguments. Rename it: other cells may need it."
+                )
     raise Wrong(
         f"There is no `{task.name}{wanted}` in this notebook: run the cell that "
         "defines it, or define it again if you renamed or deleted it."
@@ -235,9 +236,9 @@ def _still_open(task, answer):
     if inspect.isclass(answer) and not functions_of(answer):
         return "Still to write: the whole class."
     nodes = [*ast.walk(tree_of(answer) or ast.Module([], []))]
+    # The dots of an index or of a default value are no blanks.
     quiet = [node for node in nodes if isinstance(node, (ast.Subscript, ast.arguments))]
-    parts = (ast.walk(getattr(node, "slice", node)) for node in quiet)
-    spared = {*itertools.chain(*parts)}  # an index, a default value
+    spared = {part for node in quiet for part in ast.walk(getattr(node, "slice", node))}
     dots = [node for node in nodes if getattr(node, "value", 0) is ...]
     lines = sorted({node.lineno for node in dots if node not in spared})
     words = f"line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))}"
