@@ -58,7 +58,7 @@ def said(copy):
 def test_a_mistake_is_told_by_its_difference(said):
     assert "values differ. The first is at" in said["wrong"]
     assert said["mistakes"] == 0
-    assert said["value"] == "Entry 'rank' is not right."
+    assert said["value"] == "Entry 'rank': 64 is not right."
 
 
 def test_a_right_answer_passes_and_the_oracle_stands_in(said):

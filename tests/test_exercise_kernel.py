@@ -7,6 +7,7 @@ from nbformat import v4
 
 SOLUTIONS = {task.name: task.source for task in Chapter(99).exercises}
 CLASS = SOLUTIONS["ExampleScores"]
+MINE = SOLUTIONS["example_softmax"].replace("example_softmax", "my_softmax")
 SOFTMAX = "def example_softmax(scores, mask=None):\n    "
 
 CELLS = {
@@ -24,11 +25,19 @@ CELLS = {
         f"{SOFTMAX}while True:\n        try:\n            3 + 3\n"
         "        except Exception:\n            pass\ncheck(example_softmax)"
     ),
+    "quitting": f"{SOFTMAX}quit()\ncheck(example_softmax)",
+    "exiting": f"{SOFTMAX}exit(keep_kernel=True)\ncheck(example_softmax)",
+    "leaving": f"import sys\n{SOFTMAX}sys.exit()\ncheck(example_softmax)",
+    "asking": f"{SOFTMAX}return input('? ')\ncheck(example_softmax)",
     "after": "import asyncio\nawait asyncio.sleep(1)\nprint('still well')",
     "printing": f"{SOFTMAX}print('hello')\n    return 1\ncheck(example_softmax)",
     "silent": (
         f"{SOLUTIONS['example_softmax']}\nprint('no more')\n_ = check(example_softmax)"
     ),
+    "lambda": "example_softmax = lambda scores, mask=None: 1\ncheck(example_softmax)",
+    "deleted": "del example_softmax\ncheck('99.2')",
+    "renamed": f"{MINE}\ncheck('99.2')",
+    "back again": SOLUTIONS["example_softmax"],
     "unreadable": f"{SOFTMAX}return (",
     "checked after unreadable": "check(example_softmax)",
     "checked again": "check(example_softmax)",
@@ -82,6 +91,17 @@ def test_what_never_ends_is_stopped(shown, cell):
     assert "line 3 of the cell: `time.sleep(60)`" in shown["waiting"]
 
 
+@pytest.mark.parametrize("cell", ["quitting", "exiting", "leaving"])
+def test_what_would_end_the_kernel_is_told(shown, cell):
+    assert "Your code ends Python " in shown[cell]
+    assert "of the cell: `" in shown[cell]
+
+
+def test_what_waits_for_the_keyboard_is_told(shown):
+    assert "Your code calls `input()`, " in shown["asking"]
+    assert "line 2 of the cell: `return input('? ')`" in shown["asking"]
+
+
 def test_the_kernel_goes_on_afterwards(shown):
     assert shown["after"] == "still well\n"
 
@@ -90,6 +110,13 @@ def test_prints_show_in_the_card_alone(shown):
     assert shown["printing"].count("hello") == 1
     assert "Your code printed:\n       hello" in shown["printing"]
     assert shown["silent"] == "no more\n"
+
+
+def test_answers_are_found_in_the_notebook(shown):
+    assert "Expected a torch.Tensor, got 1." in shown["lambda"]
+    assert "There is no `example_softmax(scores, mask=None)` in" in shown["deleted"]
+    assert shown["renamed"].startswith("✅")
+    assert "so this is about `my_softmax`, which has the same" in shown["renamed"]
 
 
 def test_an_answer_whose_cell_stopped_is_not_judged(shown):

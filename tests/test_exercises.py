@@ -1,5 +1,10 @@
-"""Every chapter's exercises: right answers pass, known mistakes are named."""
+"""Every chapter's exercises: right answers pass, known mistakes are named.
 
+What fails here is read by authors: one sentence says what to change.
+"""
+
+import builtins
+import dis
 import inspect
 import re
 
@@ -7,6 +12,7 @@ import pytest
 from exercise_chapters import Chapter, chapters, define, tags, text_of
 
 from tutorial_exercises import check
+from tutorial_lib.definitions import functions_of
 
 BOOK = chapters()
 CHAPTERS = [Chapter(99), *BOOK]
@@ -27,43 +33,76 @@ def each_known(is_right):
     return pytest.mark.parametrize(("task", "known"), found)
 
 
+def require(condition, task, said):
+    """Fail with a sentence for the author, where the condition does not hold."""
+    if not condition:
+        pytest.fail(f"{task.heading}: {said}", pytrace=False)
+
+
 @each_exercise
-@pytest.mark.parametrize("kind", ["solution", "definition"])
+@pytest.mark.parametrize("kind", ["solution", "oracle"])
 def test_solution_and_oracle_pass(task, kind):
-    right = getattr(task, kind)
+    right = task.solution if kind == "solution" else task.definition
     card = check(right() if task.is_value else right, task.number)
-    assert card.passed, card
+    require(
+        card.passed, task, f"the check refuses the {kind}. Mend one of them.\n{card}"
+    )
 
 
 @each_exercise
-def test_the_oracle_is_not_the_solution_and_hints_and_mistakes_are_known(task):
-    assert task.definition is not task.solution, "it has no oracle"
-    assert task.hint_list, "it has no hint"
-    named = [known for known in task.known if known.sentence]
-    assert len(named) >= 2, f"it needs two mistakes indented by four, not {len(named)}"
-    parts = task.axes.values() if isinstance(task.axes, dict) else [task.axes]
-    assert "," not in "".join(parts), "axes have spaces between"
+def test_nothing_that_an_exercise_needs_is_missing(task):
+    name, named = task.name, [known for known in task.known if known.sentence]
+    axes = task.axes.values() if isinstance(task.axes, dict) else [task.axes]
+    for is_there, said in [
+        (task.definition is not task.solution, f"write an oracle, `@{name}.oracle`."),
+        (task.steps or task.is_value, f"write inputs to try, `@{name}.cases`."),
+        (task.solution.__doc__, "write a docstring, which says what is asked for."),
+        (task.hint_list, f"begin each hint of {name}.hints with `- `, and write one."),
+        (len(named) > 1, f"write two edits into {name}.mistakes, not {len(named)}."),
+        ("," not in "".join(axes), "write spaces, not commas, between axes."),
+    ]:
+        require(is_there, task, said)
 
 
 @each_known(is_right=False)
 def test_a_known_mistake_is_named(task, known):
-    card = check(known.answer, task.number)
-    assert card.status == "fail", "no case shows this mistake"
-    assert known.sentence in card.message.split("\n")
+    card, mistake = check(known.answer, task.number), f"the mistake {known.sentence!r}"
+    said = f"the check passes {mistake}. Add a case in which its result is another."
+    require(not card.passed, task, said)
+    said = f"another sentence is shown for {mistake}. Add a case in which they differ."
+    is_named = known.sentence in card.message.split("\n")
+    require(is_named, task, f"{said}\n{card}")
+    lost = {
+        name for name in undefined_names(known.answer) if name not in known.sentence
+    }
+    require(not lost, task, f"{mistake} uses {lost}, which nothing defines. Mend it.")
+
+
+def undefined_names(answer):
+    """Return the names that the code of an answer looks up and that nothing defines."""
+    lost = set()
+    for function in functions_of(answer):
+        known, codes = {*vars(builtins), *function.__globals__}, [function.__code__]
+        for code in codes:
+            codes += [part for part in code.co_consts if inspect.iscode(part)]
+            found = dis.get_instructions(code)
+            lost |= {one.argval for one in found if one.opname == "LOAD_GLOBAL"} - known
+    return lost
 
 
 @each_known(is_right=True)
 def test_another_right_answer_passes(task, known):
     card = check(known.answer, task.number)
-    assert card.passed, card
+    place = 1 + [one for one in task.known if not one.sentence].index(known)
+    said = f"the check refuses answer {place} below `right:`. Mend one of them."
+    require(card.passed, task, f"{said}\n{card}")
 
 
-@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda one: one.number)
-def test_every_line_of_the_mistakes_is_read(chapter):
-    for task in chapter.exercises:
-        edits = re.findall(r"^    (?! |and ).+ →", task.mistakes, re.M)
-        assert len(edits) == len(task.known), task.number
-        assert not re.search(r"^ {1,3}\S", task.mistakes, re.M), task.number
+@each_exercise
+def test_every_edit_of_the_mistakes_is_read(task):
+    edits = re.findall(r"^    (?! |and ).+ →", task.mistakes, re.M)
+    said = f"{len(task.known)} of {len(edits)} edits of {task.name}.mistakes are read."
+    require(len(edits) == len(task.known), task, f"{said} Write sentences above them.")
 
 
 @each_chapter

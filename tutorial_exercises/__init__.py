@@ -5,31 +5,30 @@ answer and what is not yet.
 
 For authors
 -----------
-A chapter's exercises are one file, `chapter_NN.py`, discovered automatically. An
-exercise is its solution, decorated. The rest says how an answer is checked, and which
-wrong answers are expected::
+The exercises of a chapter stand in `chapter_NN.py`, which is found by its name. This is
+a whole exercise. What is called `_` needs no name; `Exercise` has more options::
 
     import torch
 
     from tutorial_exercises import Exercise
 
-    @Exercise("1.2", "Normalize rows", axes="row item")  # axes of what is returned
-    def normalized(amounts):
+    @Exercise("1.2", "Normalize rows", axes="row item")  # the axes of the result
+    def normalized(amounts):  # the solution
         \"\"\"Divide each row of amounts (row, item) by its sum.\"\"\"
         total = amounts.sum(dim=-1, keepdim=True)
         return amounts / total
 
-    @normalized.oracle  # slow and simple, written independently of the solution
+    @normalized.oracle  # computes the same, slowly and simply, in another way
     def _(amounts):
         rows = [[float(x) / float(sum(row)) for x in row] for row in amounts]
         return torch.tensor(rows)
 
-    @normalized.cases  # a label for the card, then the inputs
+    @normalized.cases  # for each, what the student reads, and inputs by position
     def _():
         yield "two rows of three", torch.rand(2, 3)
         yield "as many rows as items", torch.rand(3, 3)
 
-    @normalized.demand("rows sum to 1")  # where more than one result is right
+    @normalized.demand("rows sum to 1")  # what no comparison with the oracle shows
     def _(answer):
         if abs(answer(torch.rand(1, 5)).sum() - 1) > 1e-5:
             return "Your rows do not sum to 1."
@@ -53,30 +52,33 @@ wrong answers are expected::
         and amounts / total → amounts / total[:, None]
     \"\"\"
 
-An exercise needs an oracle, a hint and two mistakes. A mistake is a sentence and,
-indented by four, edits: `old → new`, where `old` occurs exactly once in the solution,
-its docstring and signature included (take enough text around it). Each edit is another
-way to make the mistake. Lines indented by eight continue the new text, in which `…`
-repeats the old. A line that begins with `and` changes a second place of the same
-answer. Under `right:` are other correct answers.
+**Cases and demands** are tried in order, with the same random numbers each time, until
+one fails. A demand returns what is wrong, or None. In it `answer(…)` calls the answer,
+and ends the demand if that fails. After a call `answer.same()` says how the output
+differs from the oracle's, or returns "", `answer.expected()` is the oracle's output,
+and `answer.gradients(x)` are those of the output's sum, which must be finite.
 
-Whatever fails, a mistake that gives the student's output, or error, for the same inputs
-is reported first: choose inputs for which mistakes differ from the correct result and
-from each other. Shapes, types, None, NaN and the first entry that differs are reported
-without being listed. Numbers agree within the exercise's `tolerance`, whatever their
-precision.
+**Mistakes**, at least two, are sentences for the student. Below a sentence, each line
+indented by four is one way to make the mistake: an edit of the solution, `old → new`.
+The old text must stand exactly once in the solution, signature and docstring included:
+take enough of it. Lines indented by eight continue the new text, as deep as the line
+that they change, and `…` in it is the old text. A line that begins with `and` changes a
+second place of the same answer. Edits below `right:` make other correct answers.
+Whatever fails, the student is told the first mistake that gives the same output, or
+error, for the same inputs. So choose inputs for which mistakes differ from the solution
+and from each other. Wrong shapes, types, None and NaN are told anyway.
 
-Each input of a case is given by position. A class receives its constructor arguments
-first, `yield "two heads", (12, 2), x`, and then the oracle's weights, by name; in a
-demand `answer.build(12, 2)` does that. A solution without arguments makes an exercise
-that asks for a value: its docstring explains the value. In a demand `answer.same()`
-compares the last output with the oracle's and returns a sentence or "",
-`answer.expected()` returns the oracle's output, and `answer.gradients(x)` requires
-finite gradients of the output's sum, and returns them.
+**A value** is asked for by a solution without arguments, with a docstring that explains
+it. It needs no cases. In a dictionary, each wrong entry has its own mistake named.
 
-`pytest tests/test_exercises.py -k 1.2` tries all of it. In the notebook the stub's cell
-is tagged `exercise` (blanks are `...`), `check(normalized)` below it `check`, and
-`solution("1.2")` below that `solution`.
+**A class** has a class as its oracle, with parameters of the same names. A case gives
+what it is built with first: `yield "two heads", (12, 2), x`. In a demand, call
+`answer.build(12, 2)`, then `answer(x)`. The student's module gets the oracle's weights.
+
+**The notebook** has three cells for an exercise, with tags: `exercise`, the stub, with
+the solution's signature and `...` for blanks; `check`, with `check(normalized)`, or for
+a value `check(width, "2.1")`; and `solution`, with `solution("1.2")`. Then
+`pytest tests/test_exercises.py -k 1.2` says what is missing or wrong.
 """
 
 from .check import check, hint, progress, solution, use

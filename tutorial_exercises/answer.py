@@ -4,6 +4,7 @@ It cannot run for ever, flood the page, or change its inputs unseen.
 """
 
 import contextlib
+import inspect
 import io
 import itertools
 import signal
@@ -24,8 +25,7 @@ CHANGED = (
 )
 NO_GRADIENT = (
     "No gradient reaches one of the inputs: a `.detach()`, `.item()`, `.tolist()`, "
-    "`torch.tensor(…)` or `torch.no_grad()` cuts the graph, so nothing before this "
-    "step could learn."
+    "`torch.tensor(…)` or `torch.no_grad()` cuts the graph before it."
 )
 BAD_GRADIENT = (
     "A gradient is infinite or NaN, so training would break here. Is something divided "
@@ -35,23 +35,20 @@ OVERWRITTEN = (
     "You overwrite numbers in place (`x[i] = …`, `x += …`) that the gradients still "
     "need. Make a new tensor: `torch.where`, `masked_fill`, a product."
 )
+TOO_LONG = "Your code was still running after {:g} s: does a loop never end?"
+ENDS_PYTHON = "Your code ends Python (`quit`, `exit`). To end a function, `return`."
+ASKS = "Your code calls `input()`, but nobody types in a check: use the arguments."
 
 
 class Answer:
-    """What steps are given: called like the answer itself, and compared by `same`.
-
-    After a call, ``output`` is what the answer returned.
-    """
+    """A student's answer: a step calls it, and compares its last ``output``."""
 
     def __init__(self, task, given):
         self.task, self.given, self.module = task, given, None
         self.inputs = self.output = self.error = None
 
     def build(self, *sizes):
-        """Build the student's module, with the oracle's weights; return it.
-
-        From then on a call calls the module, which is in eval mode.
-        """
+        """Build the student's module, with the oracle's weights, for later calls."""
         self.sizes, self.inputs = sizes, ()
         self.reference = self.task.definition(*sizes).eval()
         self.module = self._called(lambda: self._weighted(self.given(*sizes)))
@@ -81,33 +78,23 @@ class Answer:
 
     def same(self):
         """Return a sentence on how the last output differs from the oracle's, or ""."""
-        task, expected = self.task, self.expected()
+        task, got, right = self.task, self.output, self.expected()
         if not isinstance(task.axes, dict):
-            axes = task.axes.split()
-            return difference(
-                self.output, expected, task.tolerance, axes, not task.is_value
-            )
-        parts = zip(task.axes.items(), self.output, expected, strict=True)
-        for (name, axes), got, right in parts:
-            found = difference(got, right, task.tolerance, axes.split())
+            axes, reveal = task.axes.split(), not task.is_value
+            return difference(got, right, task.tolerance, axes, reveal)
+        for (name, axes), *pair in zip(task.axes.items(), got, right, strict=True):
+            found = difference(*pair, task.tolerance, axes.split())
             if found:
                 return f"{name}: {found}"
         return ""
 
     def gradients(self, *tensors):
-        """Return the gradients of the last output's sum.
-
-        Raises Wrong where one is missing or not finite.
-        """
+        """Return the gradients of the last output's sum: all must be finite."""
         try:
-            found = torch.autograd.grad(
-                self.output.sum(), tensors, retain_graph=True, allow_unused=True
-            )
+            found = torch.autograd.grad(self.output.sum(), tensors, retain_graph=True)
         except RuntimeError as error:
             is_overwritten = "inplace" in str(error)
             raise Wrong(OVERWRITTEN if is_overwritten else NO_GRADIENT) from None
-        if any(gradient is None for gradient in found):
-            raise Wrong(NO_GRADIENT)
         if not all(gradient.isfinite().all() for gradient in found):
             raise Wrong(BAD_GRADIENT)
         return found
@@ -116,27 +103,17 @@ class Answer:
         """Return the sentence of a mistake that does the same as the answer, or ""."""
         if self.inputs is None or self._does(self.task.definition):
             return ""
-        try:
-            mistakes = [known for known in self.task.known if known.sentence]
-        except Exception:  # the author's fault is no business of the student's
-            return ""
-        if isinstance(self.given, dict) and isinstance(self.expected(), dict):
-            return self._known_entries(mistakes)
-        return next((one.sentence for one in mistakes if self._does(one.answer)), "")
-
-    def _known_entries(self, mistakes):
-        """Return what to say of each wrong entry of a dictionary."""
-        right, said = self.expected(), []
-        for key in right:
-            got = self.given.get(key)
-            if not alike(got, right[key], self.task.tolerance):
-                same = [
-                    known.sentence
-                    for known in mistakes
-                    if alike(got, known.answer[key], self.task.tolerance)
-                ]
-                said.append(same[0] if same else f"Entry {key!r} is not right.")
-        return "\n".join(dict.fromkeys(said))
+        mistakes = [known for known in self.task.known if known.sentence]
+        right = self.expected() if isinstance(self.given, dict) else None
+        if not isinstance(right, dict) or right.keys() != self.given.keys():
+            same = (one.sentence for one in mistakes if self._does(one.answer))
+            return next(same, "")
+        told, near = [], self.task.tolerance  # a sentence for each wrong entry
+        for key, got in self.given.items():
+            if not alike(got, right[key], near):
+                same = [one for one in mistakes if alike(got, one.answer[key], near)]
+                told += [one.sentence for one in same[:1]]
+        return "\n".join(dict.fromkeys(told))
 
     def _does(self, other):
         """Whether another answer gives the last output, or raises the last error."""
@@ -151,9 +128,8 @@ class Answer:
         is_oracle = other is self.task.definition
         if self.task.is_value:
             return other() if is_oracle else other
-        if self.module is not None or self.task.is_class:
-            build = self._weighted
-            other = self.reference if is_oracle else build(other(*self.sizes))
+        if self.task.is_class:
+            other = self.reference if is_oracle else self._weighted(other(*self.sizes))
         with time_limit(self.task.seconds):
             return other(*copied(self.inputs))
 
@@ -162,16 +138,11 @@ class Answer:
         if not isinstance(module, nn.Module):
             raise Wrong(f"Expected a subclass of nn.Module, got {describe(module)}.")
         yours, right = module.state_dict(), self.reference.state_dict()
-        shapes = [
-            {name: tuple(weight.shape) for name, weight in weights.items()}
-            for weights in (yours, right)
-        ]
-        wrong = [
-            f"`{name}` is {shapes[0].get(name, 'missing')}, expected "
-            f"{shapes[1].get(name, 'none')}"
-            for name in {**right, **yours}
-            if shapes[0].get(name) != shapes[1].get(name)
-        ]
+        wrong = []
+        for name in right | yours:
+            got, wanted = describe(yours.get(name)), describe(right.get(name))
+            if got != wanted:
+                wrong.append(f"`{name}` is {got}, expected {wanted}")
         if wrong:
             raise Wrong(f"Compare your module's parameters: {'; '.join(wrong[:4])}.")
         module.load_state_dict(right)
@@ -185,27 +156,26 @@ class Answer:
                 return call()
         except KeyboardInterrupt:
             raise
-        except TimeUp as error:
-            said = f"Your code was still running after {self.task.seconds:g} s: does a "
-            said += f"loop never end, or does it wait?{self._line_of(error)}"
-        except Wrong as error:
-            self.error, said = error_text(error), str(error)
         except BaseException as error:
             self.error = error_text(error)
-            said = f"Your code raised {self.error}{self._line_of(error)}"
-            if self.inputs:
-                given = ", ".join(map(describe, self.inputs))
-                said += f"\nIt was called with {given}."
+            too_long = TOO_LONG.format(self.task.seconds)
+            known = {TimeUp: too_long, SystemExit: ENDS_PYTHON, Wrong: error}
+            said = known.get(type(error), f"Your code raised {self.error}")
+            said = f"{said}{self._line_of(error)}"
+            if type(error) not in known and self.inputs:
+                called = self.reference.forward if self.module else self.task.solution
+                names = inspect.signature(called).parameters
+                given = zip(names, map(describe, self.inputs), strict=False)
+                said += f"\nIt was called with {', '.join(map(' = '.join, given))}."
         raise Wrong(said)
 
     def _line_of(self, error):
         """Return the student's own line under an error, as text, or ""."""
         files = {function.__code__.co_filename for function in functions_of(self.given)}
         frames = traceback.extract_tb(error.__traceback__)
-        mine = [frame for frame in frames if frame.filename in files]
-        if not mine:
-            return ""
-        return f"\n  line {mine[-1].lineno} of the cell: `{mine[-1].line}`"
+        mine = [one for one in frames if one.filename in files and one.line]
+        lines = [f"\n  line {one.lineno} of the cell: `{one.line}`" for one in mine]
+        return lines[-1] if lines else ""
 
 
 def copied(value):
@@ -245,12 +215,10 @@ def time_limit(seconds):
     def ring(_signal, frame):
         if frame.f_code.co_filename in (__file__, contextlib.__file__):
             return  # the call has not begun, or has just ended
-        importing = frame
-        while importing:  # a first import is not the student's time
-            if importing.f_code.co_filename.startswith("<frozen importlib"):
-                signal.setitimer(signal.ITIMER_REAL, seconds)
-                return
-            importing = importing.f_back
+        files = [one.f_code.co_filename for one, _ in traceback.walk_stack(frame)]
+        if any(file.startswith("<frozen importlib") for file in files):
+            signal.setitimer(signal.ITIMER_REAL, seconds)
+            return  # a first import is not the student's time
         pause = next(pauses)
         signal.setitimer(signal.ITIMER_REAL, pause, pause)
         raise TimeUp

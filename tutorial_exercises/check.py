@@ -7,19 +7,21 @@ import inspect
 import re
 import sys
 import warnings
+from types import SimpleNamespace
+from unittest import mock
 
 import torch
 
 from tutorial_lib.definitions import functions_of, tree_of
 from tutorial_lib.randomness import seed, undisturbed
 
-from .answer import Answer, Printed, error_text
+from .answer import ASKS, Answer, Printed, error_text
 from .cards import Card
 from .compare import describe
 from .exercise import EXERCISES, Wrong, load_chapters
 from .marks import keep, kept
 
-CHECKED = {}  # number of an exercise: (the answer last checked, its card)
+CHECKED = {}  # number of an exercise: (the answer last checked, its card's status)
 ASKED = {}  # number of an exercise: how many of its hints were asked for
 MISSING = "The solutions are not part of this copy of the book: ask your instructor."
 
@@ -27,21 +29,24 @@ MISSING = "The solutions are not part of this copy of the book: ask your instruc
 def check(answer, name=None):
     """Say what is right about an answer and what is not yet.
 
-    answer: a function or class whose name is the exercise's, or any value together with
-    the exercise's number (`check(width, "2.1")`).
+    answer: a function or class whose name is the exercise's; any value together with
+    the exercise's number (`check(width, "2.1")`); or only the number of a function or
+    class, which is then looked for in the notebook.
     Returns a card. Never raises because of an answer, and leaves random state alone.
     """
     try:
-        task = None if answer is name is None else find(answer, name)
-        if task is None or (isinstance(answer, str) and name is None):
+        task, note = find(answer, name), ""
+        if task is None:
             return unknown(answer, name)
-        stopped = _stopped_before(task, answer)
-        if stopped:
-            return Card("fail", task.heading, stopped)
+        _refuse_what_was_before(task, answer)
+        if isinstance(answer, str) and name is None:
+            answer, note = _looked_for(task)
         card = _examined(task, answer)
-        CHECKED[task.number] = answer, card
-        card.note = keep(task) if card.passed else ""
+        CHECKED[task.number] = answer, card.status
+        card.note = f"{note}\n{keep(task) if card.passed else ''}".strip()
         return card
+    except Wrong as wrong:
+        return Card("unknown", task.heading, str(wrong))
     except Exception as error:  # a fault of the check, or a very odd answer
         said = f"The check itself failed: {error_text(error)}"
         return Card("unknown", "This answer", said)
@@ -53,10 +58,10 @@ def use(answer, name=None):
     if task is None:
         print(unknown(answer, name))
         return answer
-    checked, card = CHECKED.get(task.number, (None, None))
+    checked, status = CHECKED.get(task.number, (None, None))
     if checked is not answer:
-        card = check(answer, task.number)
-    if card.passed:
+        status = check(answer, task.number).status
+    if status == "pass":
         return answer
     print(f"Using the library's {task.name} until yours passes its check.")
     return task.solution if task.shown else task.definition
@@ -87,11 +92,11 @@ def progress(chapter=None):
     marked, note = kept()
     rows = []
     for task in sorted({*EXERCISES.values()}, key=lambda task: task.order):
-        _, card = CHECKED.get(task.number, (None, None))
-        status = card.status if card else "open"
+        _, status = CHECKED.get(task.number, (None, "open"))
         if status == "open" and marked.get(task.number) == task.heading:
             status = "earlier"
-        if task.chapter == chapter or (chapter is None and (card or status != "open")):
+        is_begun = task.number in CHECKED or status != "open"
+        if task.chapter == chapter or (chapter is None and is_begun):
             rows.append((status, task.heading))
     done = sum(status in ("pass", "earlier") for status, _ in rows)
     heading = f"{done} of {len(rows)} exercises passed"
@@ -99,24 +104,53 @@ def progress(chapter=None):
 
 
 def find(answer, name=None):
-    """Return the exercise that an answer belongs to, by its own or the given name."""
+    """Return the exercise of a name, a number or an answer, or None."""
     load_chapters()
-    key = getattr(answer, "__name__", answer) if name is None else str(name)
-    return EXERCISES.get(key) if isinstance(key, str) else None
+    names = [getattr(answer, "__name__", answer) if name is None else str(name)]
+    if name is None and callable(answer):  # a lambda in a variable, or a module
+        names += [key for key, value in shell().user_ns.items() if value is answer]
+        names += [type(answer).__name__]
+    found = (EXERCISES.get(key) for key in names if isinstance(key, str))
+    return next(filter(None, found), None)
+
+
+def shell():
+    """Return the IPython that runs the notebook, or what stands for it elsewhere."""
+    names = vars(sys.modules["__main__"])
+    return names.get("get_ipython", lambda: SimpleNamespace(user_ns=names))()
 
 
 def unknown(answer, name=None):
     """Return a card that says why this is no exercise, and what was perhaps meant."""
     key = str(getattr(answer, "__name__", answer) if name is None else name)[:60]
-    task = find(answer, name) or find(type(answer))
-    close = difflib.get_close_matches(key, EXERCISES, n=1)
-    said = 'Say which exercise it answers: `check(answer, "1.1")`.'
-    if task:
-        call = f"answer, {task.call}" if task.is_value else task.call
-        said = f"Check the answer itself: `check({call})`."
-    elif close:
+    heading = f"There is no exercise {key!r}" if key != "<lambda>" else "A lambda"
+    said = 'Say which exercise it answers: `check(answer, "1.2")`.'
+    if close := difflib.get_close_matches(key, EXERCISES, n=1):
         said = f"Did you mean `{EXERCISES[close[0]].call}`?"
-    return Card("unknown", f"There is no exercise {key!r}", said)
+    return Card("unknown", heading, said)
+
+
+def _looked_for(task):
+    """Return a task's answer in the notebook and where it is, or raise Wrong."""
+    if task.is_value:
+        raise Wrong(f'Check your variable itself: `check(answer, "{task.number}")`.')
+    names, wanted = shell().user_ns, inspect.signature(task.solution)
+    if task.name in names:
+        return names[task.name], f"This is about the notebook's `{task.name}`."
+    is_kind = inspect.isclass if task.is_class else inspect.isfunction
+    for name, value in reversed(names.items()):  # the book's own come first
+        is_own = is_kind(value) and value.__module__ == "__main__" and name[0] != "_"
+        with contextlib.suppress(ValueError):  # of a class whose arguments are unknown
+            arguments = [*inspect.signature(value).parameters] if is_own else ()
+            if arguments == [*wanted.parameters] and not find(value):
+                return value, (
+                    f"There is no `{task.name}`, so this is about `{name}`, which has "
+                    "the same arguments. Rename it: other cells may need it."
+                )
+    raise Wrong(
+        f"There is no `{task.name}{wanted}` in this notebook: run the cell that "
+        "defines it, or define it again if you renamed or deleted it."
+    )
 
 
 def _examined(task, answer):
@@ -129,14 +163,15 @@ def _examined(task, answer):
         torch.inference_mode(False),
         torch.enable_grad(),
         undisturbed(),
+        mock.patch("builtins.input", side_effect=Wrong(ASKS)),
+        mock.patch.object(shell(), "ask_exit", sys.exit, create=True),  # quit()
     ):
         warnings.simplefilter("ignore")
         rows, message = _run_steps(task, answer)
     if not message:
         return Card("pass", task.heading, rows=rows)
     help = {"hints": task.hint_list, "call": task.call}
-    todo = _still_open(task, answer)
-    if todo:
+    if todo := _still_open(task, answer):
         return Card("open", task.heading, todo, **help)
     lines = printed.getvalue().splitlines()[:5]
     return Card("fail", task.heading, message, rows, lines, **help)
@@ -149,9 +184,9 @@ def _run_steps(task, answer):
     if not (task.is_value or fits):
         kind = "class" if task.is_class else "function"
         message = f"This exercise asks for a {kind} {task.name}."
-    for number, (label, step) in enumerate(task.steps or [("", _the_value)]):
+    for number, (label, step) in enumerate(task.steps or [("the right value", _agree)]):
         seed(number)
-        for name, *inputs in [(label,)] if label else [*step()]:
+        for name, *inputs in [(label,)] if label else _cases(task, step):
             if message:
                 rows.setdefault(name, "open")
                 continue
@@ -160,9 +195,14 @@ def _run_steps(task, answer):
     return [(status, label) for label, status in rows.items()], message
 
 
-def _the_value():
-    """Give the one case of an exercise that asks for a value."""
-    yield ("the right value",)
+def _cases(task, generate):
+    """Return the cases that a generator makes. Raises ValueError for what is none."""
+    cases, parts = [*(generate() or [None])], (str, tuple)[: 1 + task.is_class]
+    for case in cases:
+        if not (isinstance(case, tuple) and all(map(isinstance, case, parts))):
+            form = f'`yield "label", {"(sizes), " * task.is_class}input, …`'
+            raise task.fault(f"a case is {form}, not {describe(case)}.")
+    return cases
 
 
 def _agree(answer, *inputs):
@@ -181,10 +221,8 @@ def _said(step, answer, inputs):
     except Wrong as wrong:
         message = str(wrong)
     except Exception as error:  # the step could not use what it was given
-        message = (
-            f"Your code returned {describe(answer.output)}, which the check could "
-        )
-        message += f"not work with ({error_text(error)})."
+        got, why = describe(answer.output), error_text(error)
+        message = f"Your code returned {got}, which the check could not use ({why})."
     return message and (answer.known_mistake() or message)
 
 
@@ -197,37 +235,27 @@ def _still_open(task, answer):
         return "Replace the `...` by your answer." if is_open else ""
     if inspect.isclass(answer) and not functions_of(answer):
         return "Still to write: the whole class."
-    tree = tree_of(answer)
-    lines = [str(line) for line in sorted({*_blanks(tree)})] if tree else []
-    words = f"lines {', '.join(lines)}" if lines[1:] else f"line {''.join(lines)}"
+    nodes = [*ast.walk(tree_of(answer) or ast.Module([], []))]
+    # The dots of an index or of a default value are no blanks.
+    quiet = [node for node in nodes if isinstance(node, (ast.Subscript, ast.arguments))]
+    spared = {part for node in quiet for part in ast.walk(getattr(node, "slice", node))}
+    dots = [node for node in nodes if getattr(node, "value", 0) is ...]
+    lines = sorted({node.lineno for node in dots if node not in spared})
+    words = f"line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))}"
     return f"Still to write: {words} of the cell." if lines else ""
 
 
-def _blanks(node):
-    """Yield the lines with a `...`, but for those of an index or a default value."""
-    if isinstance(node, ast.Constant) and node.value is ...:
-        yield node.lineno
-    for child in ast.iter_child_nodes(node):
-        is_index = isinstance(node, ast.Subscript) and child is node.slice
-        if not is_index and not isinstance(child, ast.arguments):
-            yield from _blanks(child)
-
-
-def _stopped_before(task, answer):
-    """Return what to tell whoever checks an answer whose new cell stopped, or ""."""
-    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
-    last = getattr(shell, "last_execution_result", None)
+def _refuse_what_was_before(task, answer):
+    """Raise Wrong where the cell that makes a new answer has just stopped."""
+    last = getattr(shell(), "last_execution_result", None)
     error = last and (last.error_before_exec or last.error_in_exec)
-    if not error:
-        return ""
     names = [task.name]
     if task.is_value:
-        names = [name for name, value in shell.user_ns.items() if value is answer]
+        names = [name for name, value in shell().user_ns.items() if value is answer]
     bound = rf"^(?:(?:def|class) +)?(?:{'|'.join(map(re.escape, names))})\b *[:(=]"
-    if not re.search(bound, last.info.raw_cell or "", re.M):
-        return ""
-    said = error_text(error).split("\n")[0]
-    return (
-        f"The cell you ran before this one stopped with `{said}`, so your answer is "
-        "still the one from before. Mend that cell, run it, and check again."
-    )
+    if error and re.search(bound, last.info.raw_cell or "", re.M):
+        said = error_text(error).split("\n")[0]
+        raise Wrong(
+            f"The cell you ran before this one stopped with `{said}`, so your answer "
+            "is still the one from before. Mend that cell, run it, and check again."
+        )

@@ -4,10 +4,11 @@ import importlib
 import inspect
 import pkgutil
 import re
-import sys
 import textwrap
 from functools import cache, cached_property
 from typing import NamedTuple
+
+from tutorial_lib.definitions import functions_of
 
 EXERCISES = {}  # by name, and by number
 
@@ -43,11 +44,7 @@ class Exercise:
         self.steps = []
 
     def __call__(self, *inputs):
-        """Call the solution; the first call, as a decorator, takes it.
-
-        A solution is a function, a class, or for a value a function without arguments.
-        Raises ValueError if another exercise has its name or number.
-        """
+        """Take the solution, as a decorator; when there is one, call it."""
         if hasattr(self, "solution"):
             return self.solution(*inputs)
         [solution] = inputs
@@ -55,24 +52,28 @@ class Exercise:
         self.name, self.is_class = solution.__name__, inspect.isclass(solution)
         self.is_value = not (self.is_class or inspect.signature(solution).parameters)
         self.call = f'"{self.number}"' if self.is_value else self.name
-        if {self.name, self.number} & EXERCISES.keys():
-            raise ValueError(f"there is another {self.name}, or exercise {self.number}")
+        for key in {self.name, self.number} & EXERCISES.keys():
+            other = f"{key} is that of {EXERCISES[key].heading}"
+            raise self.fault(f"choose another name or number: {other}.")
         EXERCISES[self.name] = EXERCISES[self.number] = self
         return self
+
+    def fault(self, said):
+        """Return the error that tells an author what to change in this exercise."""
+        return ValueError(f"{self.heading}: {said}")
 
     def oracle(self, definition):
         """Take the slow, plain definition that answers are compared with."""
         self.definition = definition
 
     def cases(self, generate):
-        """Take a generator of (label, inputs …), for which answer and oracle agree.
-
-        Of a class, the first input is the tuple of sizes that it is built with.
-        """
+        """Take a generator of (label, inputs …), for which answer and oracle agree."""
         self.steps.append(("", generate))
 
     def demand(self, label):
         """Take a function of an `Answer` that returns what to say, if there is any."""
+        if not (label and isinstance(label, str)):
+            raise self.fault(f'a demand has a label: `@{self.name}.demand("…")`.')
         return lambda examine: self.steps.append((label, examine))
 
     @cached_property
@@ -88,9 +89,9 @@ class Exercise:
             return None
         if not self.is_value:
             return self.source
-        why, value = re.search(r'"""(.*?)"""\s+return (.*)', self.source, re.S).groups()
-        comment = textwrap.indent(textwrap.dedent(f"    {why}").strip(), "# ")
-        return f"{comment}\n{textwrap.dedent('    ' + value)}"
+        why = textwrap.indent(inspect.getdoc(self.solution), "# ")
+        value = self.source.rpartition("\n    return ")[2]
+        return f"{why}\n{textwrap.dedent(f'    {value}')}"
 
     @property
     def hint_list(self):
@@ -101,35 +102,47 @@ class Exercise:
     @cached_property
     def known(self):
         """The answers foreseen in ``mistakes``; none in a copy without solutions."""
-        entries = re.findall(r"((?:^\S.*\n)+)((?:^ .*\n|^\n)+)", self.mistakes, re.M)
-        found = []
-        for head, edits in entries if self.shown else ():
+        text, found = self.mistakes if self.shown else "", []
+        _, *parts = re.split(r"^((?:\S.*\n)+)", text, flags=re.M)
+        for head, edits in zip(parts[::2], parts[1::2], strict=True):
             sentence = " ".join(head.split())
+            lost, *edits = re.split(r"^    (?! |and )", edits, flags=re.M)
+            if lost.strip() or not edits:
+                said = f"below {sentence!r} an edit must follow, indented by four."
+                raise self.fault(f"in {self.name}.mistakes, {said}")
             sentence = "" if sentence == "right:" else sentence
-            for edit in re.split(r"^    (?! |and )", edits, flags=re.M)[1:]:
-                found.append(Known(sentence, self._edited(edit)))
+            found += [Known(sentence, self._edited(edit)) for edit in edits]
         return found
 
     def _edited(self, edit):
         """Return the answer that replacements in the solution make."""
         source = self.source
-        for change in re.split(r"^    and ", edit, flags=re.M):
-            first, *more = change.rstrip().split("\n")
-            old, arrow, new = first.partition(" →")
-            before, *after = source.split(old)
-            if not arrow or len(after) != 1:
-                raise ValueError(
-                    f"Exercise {self.number}: an edit is `old → new`, and the old text "
-                    f"occurs once in the solution, not {len(after)} times: {first!r}"
-                )
-            line = before.rpartition("\n")[2]
-            depth = line[: len(line) - len(line.lstrip())]
-            lines = [new[1:], *(depth + one.removeprefix(" " * 8) for one in more)]
-            source = before + "\n".join(lines).replace("…", old) + after[0]
-        whole = vars(sys.modules[self.solution.__module__]) if self.is_class else None
-        names = dict(whole or self.solution.__globals__)
-        exec(source, names)
-        return names[self.name]() if self.is_value else names[self.name]
+        try:
+            for change in re.split(r"^    and ", edit, flags=re.M):
+                source = replaced(source, *change.rstrip().split("\n"))
+            names = dict(functions_of(self.solution)[0].__globals__)
+            exec(source, names)
+            return names[self.name]() if self.is_value else names[self.name]
+        except Exception as error:
+            said = f"`{edit.partition(chr(10))[0]}` cannot be made: {error}"
+            raise self.fault(f"in {self.name}.mistakes, {said}") from None
+
+
+def replaced(source, edit, *more):
+    """Return the source after an edit, `old → new`, and more lines of the new text."""
+    old, arrow, new = edit.partition(" →")
+    times = source.count(old)
+    if not arrow:
+        raise ValueError("it has no arrow. Write `old → new`.")
+    if times != 1:
+        how = "Take more of the text around it." if times else "Copy it from there."
+        raise ValueError(f"`{old}` is in the solution {times} times, not once. {how}")
+    if not all(re.match(r" {8}|$", line) for line in more):
+        raise ValueError("more lines of the new text are to be indented by eight.")
+    before, after = source.split(old)
+    depth = re.match(r" *", before.rpartition("\n")[2])[0]
+    lines = [new[1:], *(depth + line.removeprefix(" " * 8) for line in more)]
+    return before + "\n".join(lines).replace("…", old) + after
 
 
 @cache
