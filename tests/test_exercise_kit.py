@@ -193,7 +193,7 @@ def test_each_wrong_entry_of_a_dictionary_has_its_mistake_named():
         assert said(rank=32, count=5) == "The rank is less."
         assert said(count=5, rank=3) == "Entry 'rank': 3 is not right."
         assert said(rows=3) == "Entry 'rows': Expected a list, got 3."
-        assert said(rows=[1]) == "Entry 'rows': 1 entries are not right."
+        assert said(rows=[1]) == "Entry 'rows': 1 is not the right number of entries."
         assert said(rank="8") == "Entry 'rank': Expected a number, got '8'."
         expected = "Expected the entries ['rank', 'count', 'rows'], got"
         assert said(more=1) == f"{expected} ['rank', 'count', 'rows', 'more']."
