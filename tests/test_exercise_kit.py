@@ -172,7 +172,7 @@ def test_a_comma_in_a_number_is_named():
         said = check((2, 2), "98.1").message
     assert said.endswith("(2, 2). Python reads 2,2 as two numbers: write 2.2.")
     with exercise(lambda: 16640):
-        assert "write it without a comma" in check((16, 640), "98.1").message
+        assert "as two numbers: write no comma." in check((16, 640), "98.1").message
         assert "comma" not in check((16.0, 640), "98.1").message
     assert "comma" not in judge(lambda x: (2, 2), 2).message  # nobody typed it
 
