@@ -172,7 +172,7 @@ def test_a_comma_in_a_number_is_named():
         said = check((2, 2), "98.1").message
     assert said.endswith("(2, 2). Python reads 2,2 as two numbers: write 2.2.")
     with exercise(lambda: 16640):
-        assert "write it without a comma" in check((16, 640), "98.1").message
+        assert "as two numbers: write no comma." in check((16, 640), "98.1").message
         assert "comma" not in check((16.0, 640), "98.1").message
     assert "comma" not in judge(lambda x: (2, 2), 2).message  # nobody typed it
 
@@ -193,7 +193,7 @@ def test_each_wrong_entry_of_a_dictionary_has_its_mistake_named():
         assert said(rank=32, count=5) == "The rank is less."
         assert said(count=5, rank=3) == "Entry 'rank': 3 is not right."
         assert said(rows=3) == "Entry 'rows': Expected a list, got 3."
-        assert said(rows=[1]) == "Entry 'rows': 1 entries are not right."
+        assert said(rows=[1]) == "Entry 'rows': 1 is not the right number of entries."
         assert said(rank="8") == "Entry 'rank': Expected a number, got '8'."
         expected = "Expected the entries ['rank', 'count', 'rows'], got"
         assert said(more=1) == f"{expected} ['rank', 'count', 'rows', 'more']."

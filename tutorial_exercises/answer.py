@@ -93,8 +93,8 @@ class Answer:
         try:
             found = torch.autograd.grad(self.output.sum(), tensors, retain_graph=True)
         except RuntimeError as error:
-            is_overwritten = "inplace" in str(error)
-            raise Wrong(OVERWRITTEN if is_overwritten else NO_GRADIENT) from None
+            said = OVERWRITTEN if "inplace" in str(error) else NO_GRADIENT
+            raise Wrong(said) from None
         if not all(gradient.isfinite().all() for gradient in found):
             raise Wrong(BAD_GRADIENT)
         return found

@@ -48,8 +48,7 @@ def check(answer, name=None):
     except Wrong as wrong:
         return Card("unknown", task.heading, str(wrong))
     except Exception as error:  # a fault of the check, or a very odd answer
-        said = f"The check itself failed: {error_text(error)}"
-        return Card("unknown", "This answer", said)
+        return Card("unknown", "The check itself failed", error_text(error))
 
 
 def use(answer, name=None):
