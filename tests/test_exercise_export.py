@@ -1,8 +1,10 @@
 """Chapters for a class: copies without solutions, masters for two graders."""
 
 import json
+import os
 from importlib.metadata import requires
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import nbformat
 import pytest
@@ -117,6 +119,9 @@ def test_a_master_holds_stub_solution_and_the_book_s_check_of_each_exercise(book
 def test_an_otter_master_marks_each_question_in_otter_s_order(book):
     cells = exported(book, "otter")
     marks = [source_of(c).split("\n")[0] for c in cells if c["cell_type"] == "raw"]
+    questions = [c for c in cells if "# BEGIN QUESTION" in source_of(c)]
+    # Students have the book's check. Otter's cell stops where there is no Otter.
+    assert all("\ncheck_cell: false" in source_of(one) for one in questions)
     question = ["# BEGIN QUESTION", "# BEGIN SOLUTION", "# END SOLUTION"]
     question += ["# BEGIN TESTS", "# END TESTS", "# END QUESTION"]
     assert marks == ["# ASSIGNMENT CONFIG", *question * 4]
@@ -153,9 +158,17 @@ def test_an_nbgrader_source_gives_a_point_for_each_exercise(book):
     assert len({one["grade_id"] for one in about}) == len(about) == 8
     assert [one.get("points") for one in about] == [None, 1] * 4
     assert [one["solution"] for one in about] == [True, False] * 4
-    course = book / "out"
-    assert (course / "source" / "99_example" / NAME).is_file()
-    assert "code_stub" in (course / "nbgrader_config.py").read_text()
+    assert (book / "out" / "source" / "99_example" / NAME).is_file()
+
+
+def test_nbgrader_empties_stubs_and_lends_no_student_another_s_marks(book, monkeypatch):
+    monkeypatch.setenv("TUTORIAL_PROGRESS", "")  # so that it is put back afterwards
+    exported(book, "nbgrader")
+    config = MagicMock()
+    text = (book / "out" / "nbgrader_config.py").read_text()
+    exec(text, {"get_config": lambda: config})
+    assert config.ClearSolutions.code_stub == {"python": ""}
+    assert os.environ["TUTORIAL_PROGRESS"] == "off"
 
 
 def test_a_file_that_is_there_already_is_not_lost_and_nothing_is_written(book):

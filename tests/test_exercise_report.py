@@ -236,6 +236,12 @@ def test_what_ends_a_process_fails_one_exercise_and_a_new_one_does_the_rest(harm
     }
 
 
+def test_an_answer_that_empties_its_folder_keeps_its_marks(harmful):
+    empty = "import os\nfor name in os.listdir():\n    os.remove(name)\n"
+    found = grade(ROOT, harmful(_1_1=f"{empty}my_difference = 2.1972"))
+    assert len(found) == 5 and {*found.values()} == {("passed", "")}
+
+
 def test_a_loop_that_never_ends_costs_its_exercise_alone(harmful):
     found = grade(ROOT, harmful(_1_4="while True: pass\nmy_lead = []"), seconds=10)
     assert found.pop("1.4") == ("failed", "took longer than 10 seconds")

@@ -89,18 +89,22 @@ def grade(root, path, *, chapter="", seconds=60):
 
 
 def _run(job):
-    """Run the grader in an empty folder; return what it said, and how it ended."""
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        marks, late = Path(folder, "marks"), Path(folder, "late")
-        marks.touch()
-        late.touch()
+    """Run the grader in a folder of its own; return what it said, and how it ended.
+
+    Its files are open here: an answer that empties the folder takes nothing away.
+    """
+    with (
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
+        open(Path(folder, "marks"), "w+", encoding="utf-8") as marks,
+        open(Path(folder, "late"), "w+", encoding="utf-8") as late,
+    ):
         command = [sys.executable, "-m", "tools.grading", json.dumps(job)]
         streams = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
         environment = os.environ | ENVIRONMENT | {"PYTHONPATH": ROOT}
         code = subprocess.call(command, cwd=folder, env=environment, **streams)
-        said = [json.loads(line) for line in marks.read_text("utf-8").splitlines()]
+        said = [json.loads(line) for line in marks]
         end = f"ended the process (exit status {code})"
-        if late.stat().st_size:
+        if late.read():
             end = f"took longer than {job['seconds']} seconds"
     return said, STOPPED if code == -signal.SIGINT else end
 
