@@ -284,6 +284,11 @@ def test_the_table_has_a_row_for_each_student_and_a_column_for_each_exercise():
     assert mistakes(found) == [("2.10 no scale", 2), ("2.9 no scale", 1)]
 
 
+def test_equally_frequent_mistakes_come_in_the_order_of_students():
+    found = {"bob": {"2.9": ("failed", "a")}, "ada": {"2.9": ("failed", "b")}}
+    assert mistakes(found) == [("2.9 b", 1), ("2.9 a", 1)]
+
+
 def test_files_and_folders_name_each_notebook_once(tmp_path):
     for name in ("b/3.ipynb", "a/3.ipynb", "a.txt", ".ipynb_checkpoints/3.ipynb"):
         (tmp_path / name).parent.mkdir(exist_ok=True)

@@ -127,7 +127,10 @@ def table(found):
 
 
 def mistakes(found):
-    """Return [(number and remark, how often it failed)], the most frequent first."""
-    marks = [mark for student in found.values() for mark in student.items()]
+    """Return [(number and remark, how often it failed)], the most frequent first.
+
+    Of equally frequent ones the first student's come first.
+    """
+    marks = [mark for _, student in sorted(found.items()) for mark in student.items()]
     failed = [f"{n} {remark}" for n, (status, remark) in marks if status == "failed"]
     return Counter(failed).most_common()
