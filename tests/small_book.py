@@ -38,6 +38,11 @@ parts:
   - caption: Back matter
     chapters:
       - file: book/bibliography
+      - file: book/terms
+"""
+TERMS = """term,page,also
+RoPE,08,rotary embedding; rotary
+attention,07,
 """
 LONG_LINE = "long = " + " + ".join(f"number_{i}" for i in range(20))
 FIRST = r"""# 7 · One
@@ -181,6 +186,8 @@ def write_book(root):
         shutil.copytree(ROOT / "book" / name, root / "book" / name)
     for name in ("_config.yml", "book/references.bib", "book/bibliography.md"):
         shutil.copy(ROOT / name, root / name)
+    shutil.copy(ROOT / "book/terms.md", root / "book/terms.md")
+    (root / "book/terms.csv").write_text(TERMS)
     intro = "# The book\n\n## The road\n\n**Predict.** What?\n"
     (root / "book/intro.md").write_text(intro)
     (root / "_toc.yml").write_text(CONTENTS)

@@ -5,10 +5,12 @@ prints the book; the PDF is read back; and slides are made of its notebooks.
 """
 
 import importlib
+import json
 import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 import pytest
@@ -108,6 +110,44 @@ def test_a_citation_leads_to_its_entry_which_is_called_by_author_and_year(pages)
     assert names["cordonnier2020collaborate"] == "Cordonnier et al. (2020a)"
     assert names["cordonnier2020"] == "Cordonnier et al. (2020b)"
     assert len({*names.values()}) == len(names) > 30
+
+
+# --- The index ------------------------------------------------------------------
+
+
+def test_the_index_leads_from_each_term_to_its_page_under_a_letter(pages):
+    line = r'<li><p>([^<]*) <a[^>]* href="([^"]+)"><span[^>]*>([^<]*)</span>'
+    lines = re.findall(line, pages["terms"])
+    one, two = "../notebooks/07_one.html", "../notebooks/08_two.html"
+    assert lines == [("attention", one, "7 · One"), ("RoPE", two, "8 · Two")]
+    assert re.findall(r"<h2>(\w)<", pages["terms"]) == ["A", "R"]
+
+
+def test_the_search_knows_a_term_in_every_spelling(built):
+    text = (built / "_build/html/searchindex.js").read_text(encoding="utf-8")
+    index = json.loads(text.removeprefix("Search.setIndex(").removesuffix(")"))
+    entries = {
+        spelling: [(index["docnames"][page], is_main) for page, _, is_main in found]
+        for spelling, found in index["indexentries"].items()
+    }
+    two = [("notebooks/08_two", True)]
+    assert entries == {
+        "attention": [("notebooks/07_one", True)],
+        **dict.fromkeys(["rope", "rotary embedding", "rotary"], two),
+    }
+
+
+@pytest.mark.parametrize("name", ["09", "0"])
+def test_a_term_without_a_page_or_with_several_stops_the_build(
+    tmp_path, monkeypatch, name
+):
+    monkeypatch.syspath_prepend(ROOT / "book" / "_ext")
+    maker = importlib.import_module("index_of_terms")
+    (tmp_path / "book").mkdir()
+    (tmp_path / "book/terms.csv").write_text(f"term,page,also\nRoPE,{name},\n")
+    env = SimpleNamespace(srcdir=tmp_path, found_docs={"a/07_one", "a/08_two"})
+    with pytest.raises(Exception, match=r"of RoPE: [02] pages begin with '09?'"):
+        maker.read_terms(env)
 
 
 # --- A chapter in a browser -------------------------------------------------------
