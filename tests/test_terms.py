@@ -15,8 +15,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 SEARCH = ROOT / "_build" / "html" / "search.html"
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-# A file may not fetch the excerpts. Results come at once, and not five milliseconds after
-# each other.
+# A file may not fetch the excerpts; and results come at once, not five milliseconds
+# after each other.
 QUICKLY = """
 window.fetch = () => new Promise(() => {});
 const {setTimeout} = window;
