@@ -589,6 +589,7 @@ def test_two_exercises_cannot_share_a_name_or_a_number():
         ("No.\n    ~mask → (\n      mask)\n", "text are to be indented by eight."),
         ("No.\n  ~mask → mask\n", "below 'No.' an edit must follow, indented by four."),
         ("No.\n    ~mask → mask\nNo, no.\n", "below 'No, no.' an edit must follow"),
+        ("No.\n~mask → m\nOr.\n    ~mask → mask\n", "Or.' an edit must follow"),
     ],
 )
 def test_an_author_is_told_which_edit_fails_and_why(mistakes, fault):
@@ -615,6 +616,29 @@ def test_an_author_is_told_how_a_case_is_written(cases):
         task.cases(lambda: cases)
         said = check(task.solution, "98.1").message
     assert 'Made up: a case is `yield "label", (sizes), input, …`, not ' in said
+
+
+def test_a_student_is_not_blamed_for_what_the_author_wrote():
+    def absent(*inputs):
+        raise NameError("name 'absent' is not defined")
+
+    mistakes = [("No.", lambda x: x)]
+    for demand, said in [
+        (None, "the oracle raises NameError: name 'absent' is not"),
+        (absent, "a demand raises an error before it calls the answer: NameError"),
+    ]:
+        with exercise(lambda x: x, mistakes=mistakes) as task:
+            task.oracle(absent)
+            task.cases(lambda: [("is right", torch.ones(1))])
+            if demand:
+                task.steps = [("is right", demand)]
+            card = check(lambda x: x, "98.1")
+        assert card.status == "unknown"
+        assert f"Exercise 98.1 · Made up: {said}" in card.message
+
+
+def test_an_author_checks_the_exercise_itself():
+    assert check(EXERCISES["99.2"]).passed
 
 
 def test_a_demand_without_a_label_is_refused():

@@ -74,7 +74,11 @@ class Answer:
 
     def expected(self):
         """Return what the oracle gives for the inputs of the last call."""
-        return self._output_of(self.task.definition)
+        try:
+            return self._output_of(self.task.definition)
+        except (Exception, TimeUp) as error:
+            said = f"the oracle raises {error_text(error)}"
+            raise self.task.fault(f"{said}. Mend it.") from error
 
     def same(self):
         """Return a sentence on how the last output differs from the oracle's, or ""."""

@@ -18,7 +18,7 @@ from tutorial_lib.randomness import seed, undisturbed
 from .answer import ASKS, Answer, Printed, error_text
 from .cards import Card
 from .compare import describe
-from .exercise import EXERCISES, Wrong, load_chapters
+from .exercise import EXERCISES, Exercise, Wrong, load_chapters
 from .marks import keep, kept
 
 CHECKED = {}  # number of an exercise: (the answer last checked, its card's status)
@@ -39,6 +39,8 @@ def check(answer, name=None):
         if task is None:
             return unknown(answer, name)
         _refuse_what_was_before(task, answer)
+        if isinstance(answer, Exercise):  # its author tries the solution
+            answer = answer.solution() if task.is_value else answer.solution
         if isinstance(answer, str) and name is None:
             answer, note = _looked_for(task)
         card = _examined(task, answer)
@@ -105,6 +107,8 @@ def progress(chapter=None):
 def find(answer, name=None):
     """Return the exercise of a name, a number or an answer, or None."""
     load_chapters()
+    if isinstance(answer, Exercise):
+        return answer
     names = [getattr(answer, "__name__", answer) if name is None else str(name)]
     if name is None and callable(answer):  # a lambda in a variable, or a module
         names += [key for key, value in shell().user_ns.items() if value is answer]
@@ -221,6 +225,11 @@ def _said(step, answer, inputs):
         message = str(wrong)
     except Exception as error:  # the step could not use what it was given
         got, why = describe(answer.output), error_text(error)
+        if answer.inputs is None:
+            said = "a demand raises an error before it calls the answer"
+            raise answer.task.fault(f"{said}: {why}.") from error
+        if answer.task.heading in why:  # the fault is the exercise's
+            raise
         message = f"Your code returned {got}, which the check could not use ({why})."
     return message and (answer.known_mistake() or message)
 

@@ -107,7 +107,7 @@ class Exercise:
         for head, edits in zip(parts[::2], parts[1::2], strict=True):
             sentence = " ".join(head.split())
             lost, *edits = re.split(r"^    (?! |and )", edits, flags=re.M)
-            if lost.strip() or not edits:
+            if lost.strip() or not edits or re.search(" (→|->) ", sentence):
                 said = f"below {sentence!r} an edit must follow, indented by four."
                 raise self.fault(f"in {self.name}.mistakes, {said}")
             sentence = "" if sentence == "right:" else sentence
