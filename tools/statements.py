@@ -25,9 +25,16 @@ class Statement(NamedTuple):
 def statements(cell, source):
     """Return a cell's statements; raises SyntaxError if it is not Python.
 
-    ``cell`` is kept with each, whatever it is. IPython's magics are left out.
+    ``cell`` is kept with each, whatever it is. IPython's magics are left out, and what
+    stands in ``with claim(…):`` counts by itself.
     """
-    return [_statement(cell, node) for node in ast.parse(as_python(source)).body]
+    parts = (_parts(node) for node in ast.parse(as_python(source)).body)
+    return [_statement(cell, node) for nodes in parts for node in nodes]
+
+
+def _parts(node):
+    """Return the statements of a claim, or one that is none."""
+    return node.body if ast.unparse(node).startswith("with claim(") else [node]
 
 
 def _statement(cell, node):
