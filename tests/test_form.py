@@ -165,9 +165,9 @@ def a_figure_is_one_call(notebook):
         if static or FIGURE_CALL.search(source_of(cell)):
             last = parsed(cell).body[-1]
             is_call = isinstance(last, ast.Expr) and isinstance(last.value, ast.Call)
-            controls = is_call and ast.unparse(last.value.func) == "explore"
-            if not is_call or last.end_lineno - last.lineno > (2, 7)[controls]:
-                yield f"{cell['id']} does not end with one call of three lines at most"
+            most = 8 if is_call and ast.unparse(last.value.func) == "explore" else 3
+            if not is_call or last.end_lineno - last.lineno >= most:
+                yield f"{cell['id']} does not end with one call of {most} lines at most"
         if PLUMBING.search(source_of(cell)):
             yield f"{cell['id']} mends a figure by hand"
 
@@ -189,12 +189,6 @@ def citations_name_their_entries(notebook):
 
 def _text(notebook):
     return "\n".join(map(source_of, texts(notebook)))
-
-
-@functools.cache
-def papers():
-    """Return the keys of the bibliography's entries, by where the papers are found."""
-    return PAGES.papers(ROOT / "book" / "references.bib")
 
 
 @functools.cache
@@ -242,7 +236,7 @@ def test_no_place_among_the_options_gives_the_right_one_away():
 def test_a_notebook_keeps_the_rules(path):
     rules = RULES if short_name(path).isdigit() else EXCURSIONS_TOO
     notebook = read_notebook(path)
-    PAGES.as_page(notebook, papers())
+    PAGES.as_page(notebook, PAGES.papers(ROOT / "book" / "references.bib"))
     faults = [fault for rule in rules for fault in rule(notebook)]
     assert faults == []
 

@@ -27,7 +27,9 @@ def test_a_claim_that_fails_tells_readers_and_goes_on(capsys, monkeypatch):
         nowhere  # noqa: B018, F821
     first, second = capsys.readouterr().out.splitlines()
     assert first.startswith("Not as in the book: one is two. Something above was ch")
-    assert "there is a name" in second
+    assert (
+        second == "Not as in the book: there is a name. Run the cells above it first."
+    )
 
 
 def test_a_claim_that_fails_stops_the_book_s_own_tests(monkeypatch):
@@ -123,6 +125,8 @@ def test_captions_and_equations_are_numbered_and_answers_folded():
     assert "<summary>Caption</summary>\n\n**Fig. 6.2** Two.\n" in said
     assert aside == "# @title More\n1"
     assert shape("06_name.ipynb", notebook) == []
+    notebook["cells"][2]["metadata"]["jupyter"] = {}
+    assert shape("06_name.ipynb", notebook) == ["run: form"]
 
 
 def test_an_excursion_counts_without_a_chapter():

@@ -15,13 +15,13 @@ from pathlib import Path
 from tools.dependencies import fingerprint
 from tools.files import write_whole
 from tools.notebooks import STOPPED, chapters, read_notebook, run, write_notebook
+from tutorial_lib.widgets import VIEW
 
 NOTEBOOK_METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     # The lexer is what lets the book color cells that hold a magic.
     "language_info": {"name": "python", "pygments_lexer": "ipython3"},
 }
-WIDGET = "application/vnd.jupyter.widget-view+json"
 CELL_METADATA = {"cellView", "collapsed", "jupyter", "mystnb", "tags"}
 JUPYTER_METADATA = {"outputs_hidden", "source_hidden"}
 
@@ -81,7 +81,7 @@ def normalize(notebook):
     notebook["nbformat"], notebook["nbformat_minor"] = 4, 5
     for cell in notebook["cells"]:
         for output in cell.get("outputs", []):
-            output.get("data", {}).pop(WIDGET, None)
+            output.get("data", {}).pop(VIEW, None)
         metadata = _only(cell["metadata"], CELL_METADATA)
         if "jupyter" in metadata:
             metadata["jupyter"] = _only(metadata["jupyter"], JUPYTER_METADATA)

@@ -8,6 +8,7 @@ This module does not know what is in a figure or an answer.
 
 import itertools
 import re
+from copy import deepcopy
 from functools import partial
 from pathlib import Path
 
@@ -30,8 +31,8 @@ def shape(file, notebook):
     figures, equations = itertools.count(1), itertools.count(1)
     changes = []
     for cell in notebook["cells"]:
-        before, tags = source_of(cell), tags_of(cell)
-        text = before
+        before, tags = deepcopy(cell), tags_of(cell)
+        text = source_of(cell)
         if "caption" in tags:
             text = FOLDED.sub(r"\1", text)
             text = CAPTION.sub(f"**Fig. {chapter}{next(figures)}** ", text, count=1)
@@ -39,8 +40,9 @@ def shape(file, notebook):
             text = EQUATION.sub(partial(numbered, chapter, equations), text)
         if "answer" in tags:
             text = folded(cell, text)
-        if text != before:
+        if text != source_of(cell):
             cell["source"] = text.splitlines(keepends=True)
+        if cell != before:
             changes.append(f"{cell['id']}: form")
     return changes
 

@@ -18,7 +18,7 @@ from tutorial_lib.randomness import seed, undisturbed
 from .answer import ASKS, Answer, Printed, error_text
 from .cards import Card
 from .compare import describe
-from .exercise import EXERCISES, Exercise, Wrong, load_chapters
+from .exercise import EXERCISES, Exercise, Fault, Wrong, load_chapters
 from .marks import keep, kept
 
 CHECKED = {}  # number of an exercise: (the answer last checked, its card's status)
@@ -223,13 +223,13 @@ def _said(step, answer, inputs):
         message = step(answer, *inputs)
     except Wrong as wrong:
         message = str(wrong)
+    except Fault:
+        raise
     except Exception as error:  # the step could not use what it was given
         got, why = describe(answer.output), error_text(error)
         if answer.inputs is None:
             said = "a demand raises an error before it calls the answer"
             raise answer.task.fault(f"{said}: {why}.") from error
-        if answer.task.heading in why:  # the fault is the exercise's
-            raise
         message = f"Your code returned {got}, which the check could not use ({why})."
     return message and (answer.known_mistake() or message)
 

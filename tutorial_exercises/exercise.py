@@ -17,6 +17,10 @@ class Wrong(Exception):
     """What to tell a student about a wrong answer."""
 
 
+class Fault(ValueError):
+    """What to tell an author about an exercise."""
+
+
 class Known(NamedTuple):
     """An answer that the author has foreseen; of a right one the sentence is ""."""
 
@@ -60,7 +64,7 @@ class Exercise:
 
     def fault(self, said):
         """Return the error that tells an author what to change in this exercise."""
-        return ValueError(f"{self.heading}: {said}")
+        return Fault(f"{self.heading}: {said}")
 
     def oracle(self, definition):
         """Take the slow, plain definition that answers are compared with."""

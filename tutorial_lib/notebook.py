@@ -14,11 +14,12 @@ import os
 import re
 from contextlib import contextmanager
 
+from tutorial_lib.widgets import VIEW
+
 ANSWER = re.compile(r"# @title Answer\b")  # how a cell begins whose output is folded
 SUMMARY = "<summary>What the code shows</summary>"
 FOLDED = f'<details class="answer">{SUMMARY}\n{{}}\n</details>'
-WIDGET = "application/vnd.jupyter.widget-view+json"
-# JupyterLab tells its theme to style sheets alone. Photographs are left as they are.
+# JupyterLab tells its theme to style sheets alone. Photographs turn, too.
 STYLE = """<style>
 [data-jp-theme-light="false"] :is(.jp-RenderedImage, details.answer) > img {
   filter: invert(0.93) hue-rotate(180deg);
@@ -36,13 +37,13 @@ def claim(sentence):
     """
     try:
         yield
-    except Exception:
+    except Exception as error:
         if os.environ.get("TUTORIAL_STRICT") == "1":
             raise
-        print(
-            f"Not as in the book: {sentence}. Something above was changed, or a "
-            "training was stopped."
-        )
+        why = "Something above was changed, or a training was stopped."
+        if isinstance(error, NameError):
+            why = "Run the cells above it first."
+        print(f"Not as in the book: {sentence}. {why}")
 
 
 def prepare_notebook():
@@ -96,7 +97,7 @@ def _folding(formatter):
     def folded(shown, *args, **options):
         show_printed()  # before what was shown after it
         data, metadata = plain(shown, *args, **options)
-        if data and WIDGET not in data:
+        if data and VIEW not in data:
             data = data | {"text/html": FOLDED.format(_as_html(data))}
         return data, metadata
 

@@ -10,9 +10,11 @@ The module does not know what a chapter is about.
 
 import json
 import re
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
+from chapter_form import source_of, tags_of
 from pybtex.database import parse_file
 
 BIBLIOGRAPHY = "../book/bibliography.md"
@@ -39,6 +41,7 @@ def read_notebook(app, page, source):
         source[0] = json.dumps(notebook)
 
 
+@cache
 def papers(bibliography):
     """Map the addresses of the papers in a BibTeX file to their keys."""
     entries = parse_file(bibliography).entries
@@ -61,7 +64,7 @@ def as_page(notebook, keys):
             about["caption"] = caption_of(behind)
     notebook["cells"] = [cell for cell in cells if not is_caption(cell)]
     for cell in notebook["cells"]:
-        text = "".join(cell["source"])
+        text = source_of(cell)
         if cell["cell_type"] == "markdown":
             text = DETAILS.sub(r"\1", text) if "answer" in tags_of(cell) else text
             text = TAG.sub(lambda tag: f"$$ (eq-{tag[1].replace('.', '-')})", text)
@@ -80,13 +83,8 @@ def is_caption(cell):
 
 def caption_of(cell):
     """Return a caption without what a notebook shows besides."""
-    text = DETAILS.sub(r"\1", "".join(cell["source"]))
+    text = DETAILS.sub(r"\1", source_of(cell))
     return NUMBER.sub("", text, count=1).strip()
-
-
-def tags_of(cell):
-    """Return a cell's tags."""
-    return cell["metadata"].get("tags", [])
 
 
 def cited(link, keys):
