@@ -139,8 +139,9 @@ def test_cells_between_magics_are_read_and_whole_cell_magics_are_left_alone(root
     assert sources(path)["cell"] == "%%time\ndef twice(x): pass"
 
 
-def test_an_exercise_keeps_the_blank_that_the_reader_fills(root):
-    path = add(root, cell("stub", "def twice(x):\n    return ...", tags=["exercise"]))
+@pytest.mark.parametrize("tag", ["exercise", "core"])
+def test_what_a_reader_fills_and_what_a_page_builds_is_kept(root, tag):
+    path = add(root, cell("stub", "def twice(x):\n    return ...", tags=[tag]))
     sync(root)
     assert sources(path)["stub"] == "def twice(x):\n    return ..."
 

@@ -2,7 +2,8 @@
 
 The library is the source: a top-level function or class in a notebook whose name
 exists in ``tutorial_lib`` is the library's text, decorators and docstring included.
-Cells tagged ``exercise`` are exempt, because there the reader writes the definition.
+Cells tagged ``exercise`` are exempt, because there the reader writes the definition,
+and cells tagged ``core``, where a chapter builds its model more plainly than we do.
 
 This module does not know what a definition means, and it runs none.
 """
@@ -122,8 +123,9 @@ def synchronize(file, notebook, library, colab):
     """
     changes = _place_colab_cell(notebook["cells"], colab)
     for cell in notebook["cells"]:
+        exempt = {"core", "exercise"} & {*tags_of(cell)}
         is_magic = source_of(cell).startswith("%%")
-        if cell["cell_type"] != "code" or is_magic or "exercise" in tags_of(cell):
+        if cell["cell_type"] != "code" or is_magic or exempt:
             continue
         source, names = mirror(source_of(cell), library, f"{file}, cell {cell['id']}")
         if names:

@@ -1,0 +1,36 @@
+"""Which pages still have to be brought into the third edition.
+
+A page in it speaks in the field's words (test_words.py), and its visible code can be
+typed along (test_page_code.py). What is listed here is checked by neither.
+"""
+
+from pathlib import Path
+
+from tools.notebooks import chapters
+
+ROOT = Path(__file__).parents[1]
+SECOND = {
+    "01_queries_keys_values",
+    "02_kernel_regression",
+    "03_attention_scoring",
+    "04_masks",
+    "05_seq2seq",
+    "06_bahdanau_attention",
+    "07_self_attention",
+    "08_multi_head_attention",
+    "09_positional_encoding",
+    "10_transformer_block",
+    "11_transformer",
+    "12_decoding_and_gpt",
+    "13_reading_attention",
+    "14_vision_transformer",
+    "15_where_it_looks",
+    "16_windows_objects_transfer",
+    "x_cost_of_attention",
+    "x_drafts",
+    "x_kernel_widths",
+    "x_places",
+    "x_pytorch",
+    "x_training_transformers",
+}
+THIRD = [path for path in chapters(ROOT) if path.stem not in SECOND]
