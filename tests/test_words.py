@@ -15,7 +15,7 @@ from tutorial_lib.definitions import as_python
 TEXT = {
     r"(?<!in )(?<!the )(?<!\btake )(?<!\btakes )(?<!\btook )\bplaces?\b": "position",
     r"\b(the|a) place\b(?! of)": "position",
-    r"\b(a|an|the|each|every|one|no|its|this|learned|straight) looks?\b(?!-)": "attention",
+    r"\b(an?|the|each|every|one|no|its|this|learned|straight) looks?\b(?!-)": "attend",
     r"\b[\d,]+ numbers\b|\bnumbers of (a|the) (vector|state|embedding)": "dimensions",
     r"\b(share|named|told) right(ly)?\b": "accuracy, predictions",
     r"\bslopes?\b(?! of (ALiBi|each head|a head))": "gradient, derivative",
