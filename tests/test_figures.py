@@ -201,8 +201,8 @@ def test_figures_say_what_is_seen_at_first():
         ),
         (
             windows(token=(0, 0), layers=3),
-            "Token (0, 0) reads 16 tokens in the last layer, whose windows are plain. Through "
-            "3 layers it has heard of 64 of 64.",
+            "Token (0, 0) reads 16 tokens in the last layer, whose windows are plain. "
+            "Through 3 layers it has heard of 64 of 64.",
         ),
     ):
         assert figure.text == text
