@@ -124,7 +124,11 @@ def test_students_get_the_book_s_versions_and_no_tools_of_its_makers():
     students = pins("book/students.txt")
     assert students <= pins("requirements.txt")
     assert {"ipywidgets", "jupyterlab", "torch"} <= names(students)
-    besides = {"ipywidgets", "jupyterlab", "scipy"}  # scikit-learn warns with a newer one
+    besides = {
+        "ipywidgets",
+        "jupyterlab",
+        "scipy",
+    }  # scikit-learn warns with a newer one
     assert names(students) <= dependencies() | besides
     assert "\n-e .\n" in (ROOT / "book" / "students.txt").read_text()
 
