@@ -21,8 +21,6 @@ from records import Clock, append, provenance, read_done
 
 from tutorial_figures import show_writing
 from tutorial_figures.writing import in_8_bits
-from tutorial_lib.attention import KVCache
-from tutorial_lib.decoding import apply_temperature, sample
 from tutorial_lib.llama import Llama
 
 HERE = Path(__file__).parent
@@ -113,19 +111,8 @@ def searched(seconds):
 
 
 def store(model, characters):
-    """Let the model write, and store the figure for the front page."""
-    prompt = torch.tensor([[characters.index(letter) for letter in PROMPT]])
-    [tokens] = sample(
-        model,
-        prompt,
-        KVCache(),
-        max_new_tokens=CONTEXT - prompt.shape[1],
-        logits_processors=[lambda logits: apply_temperature(logits, 0.8)],
-        seed=0,
-        eos=-1,
-    ).tokens
-    written = "".join(characters[token] for token in tokens)
-    figure = show_writing(model, characters, PROMPT, written)
+    """Store the figure for the front page."""
+    figure = show_writing(model, characters, PROMPT, length=CONTEXT)
     PAGE.write_text(figure.html + "\n", encoding="utf-8")
 
 

@@ -83,7 +83,7 @@ positions = maker(figures.show_positions, 40, 8)
 sampling = maker(figures.show_sampling, SCORES, NAMES)
 softmax = maker(figures.show_softmax, SCORES, labels=NAMES)
 windows = maker(figures.show_windows)
-writing = maker(figures.show_writing, WRITER, LETTERS, "a bad cab", " bade a bee")
+writing = maker(figures.show_writing, WRITER, LETTERS, "a bad cab", length=20)
 MAKERS = (architecture, attention, generation, induction, kernel_regression, learning)
 MAKERS += (objects, patches, positions, sampling, softmax, windows, writing)
 FIGURES = {make().name: make for make in MAKERS}
@@ -180,7 +180,10 @@ def move_by_keys(page, name, times=1):
     """Press a key that changes what a figure says, whichever it is."""
     movers = "[role=application], .track input, .stage button, [aria-label=top-p]"
     page.locator(f"{movers}, [aria-label*=training]").first.focus()
-    press(page, *["ArrowLeft" if name == "sampling" else "ArrowRight"] * times)
+    press(
+        page,
+        *["ArrowLeft" if name in ("sampling", "writing") else "ArrowRight"] * times,
+    )
 
 
 def drag(page, start, *places):

@@ -58,7 +58,7 @@ def by_torch(model, off=()):
 @pytest.mark.parametrize("kind", ["Llama", "GPT"])
 def test_logits_and_weights_are_those_of_torch(shown, gpt, kind):
     model = WRITER if kind == "Llama" else gpt
-    found = by_javascript(shown, show_writing(model, LETTERS, "a", "b"), READ)
+    found = by_javascript(shown, show_writing(model, LETTERS, "a", length=9), READ)
     logits, maps = by_torch(model)
     assert torch.allclose(torch.tensor(found["logits"]), logits, atol=1e-4, rtol=0)
     assert torch.allclose(torch.tensor(found["maps"]), maps, atol=1e-5)
@@ -94,9 +94,11 @@ def test_temperature_and_top_p_are_those_of_the_library(shown):
 
 def test_a_text_of_other_words_is_refused_where_the_figure_is_made():
     with pytest.raises(ValueError, match="does not know: 'x'"):
-        show_writing(WRITER, LETTERS, "ax", "b")
+        show_writing(WRITER, LETTERS, "ax", length=9)
     with pytest.raises(ValueError, match="3 words do not name"):
-        show_writing(WRITER, ["a", "b", "c"], "a", "b")
+        show_writing(WRITER, ["a", "b", "c"], "a")
+    with pytest.raises(ValueError, match="at most 24, got 25"):
+        show_writing(WRITER, LETTERS, "a", length=25)
 
 
 # --- What a reader does -----------------------------------------------------------
@@ -118,8 +120,9 @@ def wait_for_text(page, condition):
 
 def test_nothing_is_computed_before_it_is_asked_for(shown):
     page = shown(writing())
-    assert text_of(page) == "a bad cab bade a bee"
-    assert "Press «Write on»" in said(page).replace("\u2068", "").replace("\u2069", "")
+    text = text_of(page)
+    assert text.startswith("a bad cab") and len(text) == 20
+    assert "Write on, or begin with a text of your own." in said(page)
     assert page.locator(".next .label").count() == 0
 
 
@@ -132,9 +135,20 @@ def test_a_prompt_is_gone_on_with_and_a_head_that_is_off_changes_what_follows(sh
     page.get_by_role("button", name="layer 0, head 2").focus()
     press(page, " ")
     wait_for_text(page, f"text !== {json.dumps(before)} && text.startsWith('bad ')")
+    assert text_of(page) != before
     assert "Heads that are off: 1 of 8" in said(page)
     press(page, " ")
     wait_for_text(page, f"text === {json.dumps(before)}")
+
+
+def test_what_is_seen_at_first_is_what_the_page_writes(shown):
+    page = shown(writing())
+    stored = text_of(page)
+    page.locator(".text").focus()
+    press(page, "ArrowLeft")
+    page.locator(".next .drawn").wait_for()
+    assert text_of(page) == stored
+    assert page.locator(".chosen").text_content() == stored[-2]
 
 
 def test_letters_that_the_model_does_not_know_are_named(shown):
@@ -142,7 +156,7 @@ def test_letters_that_the_model_does_not_know_are_named(shown):
     page.get_by_label("a text to go on with").fill("badger")
     page.keyboard.press("Enter")
     assert "does not know" in said(page) and "g" in said(page)
-    assert text_of(page) == "a bad cab bade a bee"
+    assert text_of(page).startswith("a bad cab")
 
 
 def test_it_writes_letter_by_letter_until_it_is_paused(shown):

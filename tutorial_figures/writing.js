@@ -2,19 +2,28 @@
 // was attended to. A head that is switched off changes what is written.
 
 // From one token to the next, in milliseconds.
-const BEAT = 70;
-const MOST = 400;
+const TICK = 70;
+const LONGEST = 400;
+const LINE = 60;
 const LIKELY = 8;
+
+// The first message is the model, and each of the others asks for a text.
+function answerInWorker() {
+  let write;
+  self.onmessage = ({ data }) => {
+    if (write) self.postMessage({ ...write(data), id: data.id });
+    else write = writer(data);
+  };
+}
 
 // The text of what is used here runs there.
 function openWriter(data, onSteps, onError) {
-  const source = `const sum = ${sum}, count = ${count}, bytesOf = ${bytesOf};
-    ${softmaxOf}\n${readWeights}\n${writingModel}\n${writer}\n${probabilities}
-    ${choose}\n${dice}\nlet write;
-    self.onmessage = ({ data }) => {
-      if (!write) write = writer(data);
-      else self.postMessage({ ...write(data), id: data.id });
-    };`;
+  const own = [softmaxOf, readWeights, writingModel, writer, probabilities, choose, dice];
+  const source = [
+    `const sum = ${sum}, count = ${count}, bytesOf = ${bytesOf};`,
+    ...own,
+    `(${answerInWorker})();`,
+  ].join("\n");
   const address = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
   const thread = new Worker(address);
   URL.revokeObjectURL(address);
@@ -88,8 +97,8 @@ function writing(root, data, host) {
       return;
     }
     run(false);
-    now.prompt = toIds(field.value).slice(-MOST / 2);
-    ask(now.prompt.length + 60);
+    now.prompt = toIds(field.value).slice(-LONGEST / 2);
+    ask(now.prompt.length + LINE);
   }
 
   function change(settings) {
@@ -100,11 +109,12 @@ function writing(root, data, host) {
   const rewrite = () => ask(Math.max(now.tokens.length, now.prompt.length + 1));
 
   // The model is unpacked when something is first asked of it.
-  function ask(until) {
+  function ask(until, at = until - 1) {
     const { prompt, settings } = now;
     thread ??= openWriter(data, shown, () => say("This page lets nothing be computed."));
     id += 1;
-    const wanted = Math.min(until, MOST);
+    now.wanted = at;
+    const wanted = Math.min(until, LONGEST);
     const off = [...now.off];
     thread.postMessage({ id, prompt, settings, off, until: wanted, since: 0 });
     show();
@@ -112,10 +122,10 @@ function writing(root, data, host) {
 
   function shown({ tokens, steps, id: answered }) {
     if (answered !== id) return;
-    Object.assign(now, { tokens, steps, at: tokens.length - 1 });
-    if (tokens.length === MOST) run(false);
+    Object.assign(now, { tokens, steps, at: Math.min(now.wanted, tokens.length - 1) });
+    if (tokens.length === LONGEST) run(false);
     show();
-    if (now.running) timer = setTimeout(next, BEAT);
+    if (now.running) timer = setTimeout(next, TICK);
   }
 
   const next = () => now.running && visible && ask(now.tokens.length + 1);
@@ -124,12 +134,12 @@ function writing(root, data, host) {
   function run(running) {
     clearTimeout(timer);
     if (running && matchMedia("(prefers-reduced-motion: reduce)").matches) {
-      ask(now.tokens.length + 60);
+      ask(now.tokens.length + LINE);
       return;
     }
     now.running = running;
     play.textContent = running ? "Pause" : "Write on";
-    if (running && now.tokens.length === MOST) now.tokens = now.prompt;
+    if (running && now.tokens.length === LONGEST) now.tokens = now.prompt;
     if (running) ask(now.tokens.length + 1);
     else if (now.steps.length) show();
   }
@@ -144,7 +154,7 @@ function writing(root, data, host) {
   function choose(at) {
     now.at = clamp(at, 0, now.tokens.length - 1);
     if (now.steps.length) show();
-    else ask(now.tokens.length);
+    else ask(now.tokens.length, now.at);
   }
 
   function show() {
@@ -189,13 +199,13 @@ function writing(root, data, host) {
   }
 
   function sentence(step) {
-    if (!step) return "Press «Write on», or write a text of your own.";
-    const likeliest = step.probs.indexOf(Math.max(...step.probs));
-    const most = step.probs[likeliest].toFixed(2);
-    const off = now.off.size ? ` Heads that are off: ${now.off.size} of ${heads}.` : "";
     const here = printed(words[now.tokens[now.at]]);
+    if (!step) return `At ${quote(here)}. Write on, or begin with a text of your own.`;
+    const likeliest = step.probs.indexOf(Math.max(...step.probs));
+    const probability = step.probs[likeliest].toFixed(2);
+    const off = now.off.size ? ` Heads that are off: ${now.off.size} of ${heads}.` : "";
     return `After ${quote(here)} the likeliest is ${quote(printed(words[likeliest]))}, ` +
-      `with probability ${most}.${off}`;
+      `with probability ${probability}.${off}`;
   }
 
   return () => {

@@ -8,6 +8,7 @@ This module does not know how the model was trained.
 """
 
 import base64
+import copy
 
 import numpy as np
 
@@ -15,7 +16,6 @@ from .figure import Figure, canvas
 
 STEPS = 127  # of a weight in 8 bits, on each side of 0
 SHOWN = 24  # tokens of which the picture shows attention
-MOST_TOKENS = 400  # of a text that is written in the page
 # The library's names of a block's maps, and what they are called on the page.
 MAPS = {"attention.W_Q": "Q", "attention.W_K": "K", "attention.W_V": "V"}
 MAPS |= {"attention.W_O": "O", "norm1": "norm1", "norm2": "norm2"}
@@ -24,13 +24,14 @@ MAPS |= {"feed_forward.W_gate": "gate", "feed_forward.W_up": "up"}
 MAPS |= {"feed_forward.W_down": "down"}
 
 
-def show_writing(model, words, prompt, written, *, temperature=0.8, title=None):
+def show_writing(model, words, prompt, *, length=60, temperature=0.8, title=None):
     """Show a language model that goes on with what the reader types.
 
     ``words`` are the names of its vocabulary, single characters or words that are
-    joined by spaces; ``prompt`` is a text of them, and ``written`` what the model wrote
-    after it, for who cannot run it. Raises ValueError for a text with other words, and
-    for a model that is no `GPT` or `Llama` of the library.
+    joined by spaces; ``prompt`` is a text of them. What the model writes after it, up
+    to ``length`` tokens in all, is seen at first. Raises ValueError for a prompt with
+    other words, for a length beyond what the model reads, and for a model that is no
+    `GPT` or `Llama` of the library.
     """
     words = [str(word) for word in words]
     separator = "" if all(len(word) == 1 for word in words) else " "
@@ -38,10 +39,15 @@ def show_writing(model, words, prompt, written, *, temperature=0.8, title=None):
     data = {"words": words, "separator": separator, "sizes": _sizes(model)}
     if len(words) != model.token_embedding.num_embeddings:
         raise ValueError(f"{len(words)} words do not name the model's vocabulary")
-    tokens = encode(prompt + separator + written, words, separator)
-    maps = _attention(model, tokens[-length_of(model) :])
+    if length > length_of(model):
+        raise ValueError(f"length must be at most {length_of(model)}, got {length}")
+    model = in_8_bits(copy.deepcopy(model)).eval()
+    given = encode(prompt, words, separator)
+    tokens = _write(model, given, length, temperature)
+    written = separator.join(words[token] for token in tokens[len(given) :])
     data |= {"prompt": prompt, "written": written, "temperature": temperature}
     data |= {"spec": spec, "weights": base64.b64encode(weights).decode()}
+    maps = _attention(model, tokens)
     data["maps"] = [[round(float(w), 3) for w in row[-SHOWN:]] for row in maps]
     return Figure(
         "writing",
@@ -126,6 +132,33 @@ def length_of(model):
     if hasattr(model, "max_tokens"):
         return model.max_tokens
     return model.position_embedding.num_embeddings
+
+
+def _write(model, tokens, length, temperature):
+    """Go on until there are ``length`` tokens, by the draws that the page makes."""
+    import torch
+
+    from tutorial_lib.attention import KVCache
+
+    tokens, state, new = [*tokens], KVCache(), [*tokens]
+    with torch.no_grad():
+        while len(tokens) < length:
+            logits, state = model.decode_step(torch.tensor([new]), state)
+            probs = (logits[0].double() / temperature).softmax(dim=-1)
+            below = probs.cumsum(dim=-1) > dice(0, len(tokens))
+            new = [int(below.int().argmax())]
+            tokens += new
+    return tokens
+
+
+def dice(seed, position):
+    """Return the number from 0 to 1 that the page throws, to the bit."""
+    bits = (seed + 1) * 0x9E3779B1 ^ (position + 1) * 0x85EBCA6B
+    for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):
+        bits &= 0xFFFFFFFF
+        bits = (bits ^ bits >> shift) * factor
+    bits &= 0xFFFFFFFF
+    return (bits ^ bits >> 16) / 2**32
 
 
 def _attention(model, tokens):

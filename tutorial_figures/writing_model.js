@@ -122,12 +122,12 @@ function writingModel({ sizes, spec, weights: packed }) {
 // model reads goes on from its second half.
 function writer(data) {
   const step = writingModel(data);
-  const most = data.sizes.max_tokens;
+  const longest = data.sizes.max_tokens;
   let known = {};
 
   function feed(token) {
-    if (known.cache.layers[0]?.length === most) {
-      const kept = known.tokens.slice(-most / 2);
+    if (known.cache.layers[0]?.length === longest) {
+      const kept = known.tokens.slice(-longest / 2);
       known.cache = { layers: [] };
       kept.forEach((other) => step(other, known.cache, known.off));
     }
