@@ -22,9 +22,9 @@ return { logits: read.map(({ logits }) => [...logits]), maps: read.at(-1).maps }
 WRITE = """
 const settings = { temperature: 0.7, p: 0.9, seed: 3 };
 const ask = { prompt: tokens, off, settings, until, since: 0 };
-const steps = writer(data);
+const steps = makeWriter(data);
 const first = steps({ ...ask, until: 20 });
-return [steps(ask), writer(data)(ask), first];
+return [steps(ask), makeWriter(data)(ask), first];
 """
 TEXT = "a bad cab\ndeed"
 

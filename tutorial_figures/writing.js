@@ -12,16 +12,16 @@ function answerInWorker() {
   let write;
   self.onmessage = ({ data }) => {
     if (write) self.postMessage({ ...write(data), id: data.id });
-    else write = writer(data);
+    else write = makeWriter(data);
   };
 }
 
 // The text of what is used here runs there.
 function openWriter(data, onSteps, onError) {
-  const own = [softmaxOf, readWeights, writingModel, writer, probabilities, choose, dice];
   const source = [
     `const sum = ${sum}, count = ${count}, bytesOf = ${bytesOf};`,
-    ...own,
+    ...[softmaxOf, readWeights, writingModel],
+    ...[makeWriter, probabilitiesOf, drawFrom, throwDice],
     `(${answerInWorker})();`,
   ].join("\n");
   const address = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));

@@ -105,12 +105,12 @@ function writingModel({ sizes, spec, weights: packed }) {
   function step(token, cache, off = new Set()) {
     const maps = [];
     let x = row(table, token);
-    const add = (change) => (x = x.map((value, i) => value + change[i]));
-    if (places) add(row(places, cache.layers[0]?.length ?? 0));
+    const update = (change) => (x = x.map((value, i) => value + change[i]));
+    if (places) update(row(places, cache.layers[0]?.length ?? 0));
     for (let layer = 0; layer < num_layers; layer += 1) {
       const own = (cache.layers[layer] ??= []);
-      add(attend(layer, norm(`${layer}.norm1`, x), own, off, maps));
-      add(feedForward(layer, norm(`${layer}.norm2`, x)));
+      update(attend(layer, norm(`${layer}.norm1`, x), own, off, maps));
+      update(feedForward(layer, norm(`${layer}.norm2`, x)));
     }
     return { logits: linear(output, norm("norm", x)), maps };
   }
@@ -120,7 +120,7 @@ function writingModel({ sizes, spec, weights: packed }) {
 
 // Writes on, and remembers what it has computed. A text that has become longer than the
 // model reads goes on from its second half.
-function writer(data) {
+function makeWriter(data) {
   const step = writingModel(data);
   const longest = data.sizes.max_tokens;
   let known = {};
@@ -133,7 +133,7 @@ function writer(data) {
     }
     known.tokens.push(token);
     const { logits, maps } = step(token, known.cache, known.off);
-    const probs = probabilities(logits, known.settings);
+    const probs = probabilitiesOf(logits, known.settings);
     known.steps.push({ maps: maps.map((row) => row.slice(-48)), probs });
   }
 
@@ -147,14 +147,14 @@ function writer(data) {
       prompt.forEach(feed);
     }
     while (known.tokens.length < until) {
-      feed(choose(known.steps.at(-1).probs, dice(settings.seed, known.tokens.length)));
+      feed(drawFrom(known.steps.at(-1).probs, throwDice(settings.seed, known.tokens.length)));
     }
     return { tokens: known.tokens.slice(0, until), steps: known.steps.slice(since, until) };
   };
 }
 
 // Temperature, then top-p: what is cut has probability 0.
-function probabilities(logits, { temperature, p }) {
+function probabilitiesOf(logits, { temperature, p }) {
   const probs = softmaxOf(Array.from(logits, (logit) => logit / temperature));
   const order = count(probs.length).sort((a, b) => probs[b] - probs[a]);
   let before = 0;
@@ -167,7 +167,7 @@ function probabilities(logits, { temperature, p }) {
   return probs.map((value) => value / kept);
 }
 
-function choose(probs, left) {
+function drawFrom(probs, left) {
   const likeliest = probs.indexOf(Math.max(...probs));
   for (let i = 0; i < probs.length; i += 1) {
     left -= probs[i];
@@ -177,7 +177,7 @@ function choose(probs, left) {
 }
 
 // A number from 0 to 1 for each throw of each seed.
-function dice(seed, position) {
+function throwDice(seed, position) {
   let bits = Math.imul(seed + 1, 0x9e3779b1) ^ Math.imul(position + 1, 0x85ebca6b);
   bits = Math.imul(bits ^ (bits >>> 16), 0x7feb352d);
   bits = Math.imul(bits ^ (bits >>> 15), 0x846ca68b);
