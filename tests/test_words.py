@@ -58,6 +58,8 @@ EXCEPTIONS = {
     "learning_rate": "the field's word",
     "error_rate": "the field's word",
     "acceptance_rate": "the field's word",
+    "slopes": "what the authors of ALiBi call them",
+    "slope": "what the authors of ALiBi call it",
 }
 
 
