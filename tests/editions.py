@@ -18,7 +18,6 @@ SECOND = {
     "06_bahdanau_attention",
     "07_self_attention",
     "08_multi_head_attention",
-    "09_positional_encoding",
     "10_transformer_block",
     "11_transformer",
     "12_decoding_and_gpt",

@@ -248,7 +248,7 @@ def show_rotary_encoding(positions, degrees):
     wide = (WIDTH - LEFT) / len(degrees)
     for column, turn in enumerate(degrees):
         x = LEFT + wide * (column + 0.5)
-        picture.text(x, 0.15, f"{turn}° a position", "quiet", size=10)
+        picture.text(x, 0.15, f"{turn}° per position", "quiet", size=10)
         for row, pair in enumerate(positions):
             _hands(picture, Box(x, 0.85 + 1.3 * row, 0.8, 0.8), turn, pair)
     for row, (query, key) in enumerate(positions):
