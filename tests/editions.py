@@ -15,7 +15,6 @@ SECOND = {
     "03_attention_scoring",
     "04_masks",
     "05_seq2seq",
-    "06_bahdanau_attention",
     "07_self_attention",
     "08_multi_head_attention",
     "10_transformer_block",
