@@ -21,7 +21,6 @@ SECOND = {
     "09_positional_encoding",
     "10_transformer_block",
     "11_transformer",
-    "12_decoding_and_gpt",
     "13_reading_attention",
     "14_vision_transformer",
     "15_where_it_looks",
