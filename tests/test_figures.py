@@ -164,9 +164,9 @@ def test_figures_say_what_is_seen_at_first():
         ),
         (
             show_sampling([0.0, 0.0, 0.0, -50.0], "abcd", k=2, prompt="x y"),
-            "The next word after «x y», at temperature 1: 2 of 4 words may be drawn; "
-            "the likeliest, «c», has probability 0.500; the entropy is 0.69 nats, as "
-            "if 2.0 words were as likely.",
+            "The next token after «x y», at temperature 1: 2 of 4 tokens may be drawn; "
+            "the most probable, «c», has probability 0.500; the entropy is 0.69 nats, "
+            "as if 2.0 tokens were equally probable.",
         ),
         (
             show_softmax([0.0, 0.0, 0.0, 0.0], labels="abcd"),
@@ -176,8 +176,8 @@ def test_figures_say_what_is_seen_at_first():
         ),
         (
             generation(),
-            "After «<bos>» a model writes, each word with the probability that it had: "
-            f"cats ({chance([2.0, 1, 0, 0], 1)}), sleep ({chance([0.0, 2, 3, 1], 2)}), "
+            "After «<bos>» a model generates, each token with the probability that it "
+            f"had: cats ({chance([2.0, 1, 0, 0], 1)}), sleep ({chance([0.0, 2, 3, 1], 2)}), "
             f"<eos> ({chance([1.0, 0, 0, 2], 3)}).",
         ),
         (
@@ -249,7 +249,7 @@ def test_windows_without_a_shift_and_of_one_layer_are_heard_of_less():
 def test_sampling_keeps_what_its_numbers_say(options, kept, first):
     logits = torch.tensor([0.1, 0.4, 0.2, 0.3]).log()
     text = show_sampling(logits, "abcd", **options).text
-    assert f"{kept} of 4 words" in text
+    assert f"{kept} of 4 tokens" in text
     assert f"«b», has probability {first:.3f}" in text
 
 

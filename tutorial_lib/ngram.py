@@ -14,9 +14,10 @@ EOS = "<eos>"  # stands before a sentence, and ends it
 class NGram:
     """Predict each word from the ``n - 1`` words before it, by their counts.
 
-    ``sentences`` are sequences of words. Smoothed by interpolation with the model of one
-    word less, which gets the more weight, the more different words followed: Witten and
-    Bell (1991). The last of these gives all words the same probability.
+    ``sentences`` are sequences of words. The counts are smoothed by interpolation with
+    the model of one word less, which gets the more weight, the more different words
+    followed; the last of these gives all words the same probability. Method C of
+    Witten and Bell (1991).
     """
 
     def __init__(self, sentences, n):

@@ -342,8 +342,8 @@ def show_autoregression(text, words, probabilities):
     picture.fan(states[-1], choices, "value", probabilities[::-1], curved=True)
     picture.numbers([box.x for box in choices], 2.8, probabilities[::-1], name="")
     picture.arrow((WIDTH - 0.12, 2.28), (WIDTH - 0.12, 0.47), "value")
-    picture.names({0.3: "tokens", 1.35: "blocks", 2.45: "next?"})
-    picture.text(MIDDLE, 3.2, "draw one, append it, and read again", "quiet")
+    picture.names({0.3: "tokens", 1.35: "layers", 2.45: "next"})
+    picture.text(MIDDLE, 3.2, "sample one, append it, repeat", "quiet")
     return picture.figure
 
 
