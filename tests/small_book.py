@@ -137,7 +137,12 @@ def first_form():
         cell("drawn = 1", {"image/png": picture("red")}, mystnb=about("fig-seen")),
         caption("7.1"),
         cell("folded = 1", {"text/plain": "six"}, "hide-input"),
-        cell("moving = 1", {"text/html": LIVE.format(picture("blue"))}),
+        cell(
+            "moving = 1",
+            {"image/png": picture("blue"), "text/html": LIVE.format(picture("blue"))},
+            mystnb=about("fig-moving"),
+        ),
+        caption("7.2"),
         cell("solution('1.1')", {"text/html": CARD + "</div>"}, "solution"),
     ]
 

@@ -24,9 +24,9 @@ def test_buttons_and_arrow_keys_write_a_word_or_take_it_back(shown):
     click(page, "Next token")
     assert written(page) == ["<bos>", "cats"]
     assert weights(page) == ["0.20", "0.80"]
-    page.get_by_label("attention in", exact=True).select_option("layer 1")
+    page.get_by_label("attention of", exact=True).select_option("layer 0")
     assert weights(page) == ["0.50", "0.50"]
-    page.get_by_label("attention in", exact=True).select_option("layer 2")
+    page.get_by_label("attention of", exact=True).select_option("layer 1")
     click(page, "Back")
     click(page, "Back")  # before the first word there is nothing
     assert written(page) == ["<bos>"]

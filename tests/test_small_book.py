@@ -193,18 +193,19 @@ def verdict(page):
 def is_open(page):
     """Tell whether the first answer is there, as a whole, or not at all."""
     seen = page.evaluate(SEEN)
-    parts = ["COMPUTED" in seen, "FOUND" in seen, "a half & no more" in seen]
+    parts = ["asked = 1" in seen, "COMPUTED" in seen, "FOUND" in seen]
+    parts.append("a half & no more" in seen)
     parts.append(page.locator("#fig-waiting img").is_visible())
     assert len({*parts}) == 1
     return parts[0]
 
 
-def test_before_a_choice_the_question_and_the_code_are_there_and_not_the_answer(
+def test_before_a_choice_the_question_is_there_and_not_the_answer_nor_its_code(
     chapter_at,
 ):
     page = chapter_at()
     assert not is_open(page)
-    assert "asked = 1" in page.evaluate(SEEN)
+    assert "asked = 1" not in page.evaluate(SEEN)
     for name in ("a third", r"\frac{2}{4}", "nothing"):
         assert option(page, name).is_enabled()
     assert verdict(page) == ""  # a place that is there before anything is said in it
@@ -267,6 +268,22 @@ def test_who_does_not_guess_is_shown_the_answer_and_taken_to_it(chapter_at):
     assert verdict(page).startswith("Right is:")
     assert page.locator(".told").all_inner_texts() == ["✓ right"]
     assert page.locator(":focus").get_attribute("role") == "status"
+
+
+def test_all_answers_stay_open_from_page_to_page_until_questions_are_asked_again(
+    chapter_at,
+):
+    page = chapter_at()
+    page.get_by_role("button", name="Show all answers").nth(1).press("Enter")
+    assert is_open(page) and "ELSEWHERE" in page.evaluate(SEEN)
+    assert page.locator(":focus").inner_text() == "Right is: One of two."
+    page.reload()
+    page.wait_for_function(MATH_IS_SET)
+    assert is_open(page) and "ELSEWHERE" in page.evaluate(SEEN)
+    assert page.get_by_role("button", name="Show").count() == 0
+    page.get_by_role("button", name="Ask me again").first.click()
+    page.get_by_role("button", name="Show the answer").first.wait_for()
+    assert not is_open(page)
 
 
 @pytest.mark.parametrize("script", [None, WITHOUT_FINDING], ids=["new", "old"])
@@ -343,6 +360,14 @@ def test_a_dark_page_has_the_dark_picture_and_paper_the_light_one(chapter_at):
     assert (light.is_visible(), dark.is_visible()) == (True, False)
     assert page.locator("#fig-both figcaption").is_visible()
     assert light.get_attribute("alt") == dark.get_attribute("alt") == "Two colors"
+
+
+def test_a_live_figure_has_a_number_and_a_caption(chapter_at, pages):
+    figure = re.search(
+        r'<figure [^>]*id="fig-moving".*?</figure>', pages["07_one"], re.S
+    )
+    assert 'data-figure="k"' in figure[0] and "<img" in figure[0]
+    assert 'class="caption-number">Fig. 7.2 ' in figure[0]
 
 
 def test_a_light_page_has_the_light_picture(chapter_at):

@@ -16,8 +16,8 @@ function generation(root, data) {
   addButton(bar, "Next token", () => go(now.at + 1));
   addButton(bar, "Back", () => go(now.at - 1));
   addButton(bar, "Begin again", () => go(begin - 1));
-  const names = maps.map((_, i) => `layer ${i + 1}`);
-  const select = maps.length > 1 && addSelect(bar, "attention in", names, (layer) => {
+  const names = maps.map((_, i) => `layer ${i}`);
+  const select = maps.length > 1 && addSelect(bar, "attention of", names, (layer) => {
     now.layer = layer;
     show();
   });

@@ -231,9 +231,5 @@ def box(comment, right):
 
 
 def part_of_answer(node):
-    """Let a node wait: of code the outputs, of a claim and of text all of it."""
-    if not is_cell(node) or "fold" in node["cell_metadata"]:
-        return nodes.container("", node, classes=["answer"])
-    for output in node[1:]:
-        output["classes"].append("answer")
-    return node
+    """Let a node wait, code and what it shows alike."""
+    return nodes.container("", node, classes=["answer"])

@@ -1,8 +1,28 @@
 // A question waits for the reader. Its options become buttons, and its answer is hidden
 // until one of them is chosen, or until somebody asks for it, finds it in the page, or
-// follows a link to it. Without this script, and on paper, everything is there.
+// follows a link to it. Who has asked for all answers finds them open on every page, until
+// the questions are to be asked again. Without this script, and on paper, everything is there.
 const asking = "asking"; // the class of a page that is not yet there as a whole
 document.documentElement.classList.add(asking);
+
+// What the browser keeps, if it keeps anything, from page to page.
+const kept = "answers";
+
+function allAreShown() {
+  try {
+    return localStorage.getItem(kept) === "shown";
+  } catch {
+    return false;
+  }
+}
+
+function keep(shown) {
+  try {
+    localStorage.setItem(kept, shown ? "shown" : "asked for");
+  } catch {
+    // then the next page asks again
+  }
+}
 
 function make(tag, content, attributes = {}) {
   const element = document.createElement(tag);
@@ -30,34 +50,47 @@ function ask(box, number) {
   });
   const about = { "aria-labelledby": question.id, class: "options", role: "group" };
   const verdict = make("p", [], { class: "verdict", role: "status", tabindex: -1 });
-  const show = make("button", ["Show the answer"], { class: "show", type: "button" });
-  show.onclick = () => {
+  const show = command("Show the answer", () => {
     reveal(box);
     verdict.focus({ preventScroll: true }); // the button that had it is gone
-  };
-  list.replaceWith(make("div", options, about), show, verdict);
-  if (number === 0) {
-    const all = make("button", ["Show all on this page"], { class: "show all", type: "button" });
-    all.onclick = () => {
-      all.remove();
-      document.querySelectorAll(".prediction").forEach((other) => reveal(other));
-      verdict.focus({ preventScroll: true });
-    };
-    show.after(" ", all);
-  }
+  });
+  const all = command("Show all answers", () => {
+    keep(true);
+    revealAll();
+    verdict.focus({ preventScroll: true });
+  });
+  list.replaceWith(make("div", options, about), show, " ", all, verdict);
   for (const part of box.querySelectorAll(".answer")) {
     part.setAttribute("hidden", "until-found");
+  }
+}
+
+function command(name, act) {
+  const button = make("button", [name], { class: "show", type: "button" });
+  button.onclick = act;
+  return button;
+}
+
+function revealAll() {
+  for (const box of document.querySelectorAll(".prediction")) {
+    reveal(box);
+    const again = command("Ask me again", () => {
+      keep(false);
+      location.reload();
+    });
+    again.classList.add("again");
+    box.querySelector(".verdict").after(again);
   }
 }
 
 // Show the answer, and say and mark what is right and what was chosen, if anything was.
 // The first choice counts.
 function reveal(box, chosen) {
-  const show = box.querySelector(".show:not(.all)");
-  if (!show) {
+  const commands = box.querySelectorAll(".show:not(.again)");
+  if (!commands.length) {
     return;
   }
-  show.remove();
+  commands.forEach((button) => button.remove());
   for (const part of box.querySelectorAll(".answer")) {
     part.removeAttribute("hidden");
   }
@@ -92,6 +125,9 @@ function revealTarget() {
 function askAll() {
   document.documentElement.classList.remove(asking);
   document.querySelectorAll(".prediction").forEach(ask);
+  if (allAreShown()) {
+    revealAll();
+  }
   revealTarget();
 }
 

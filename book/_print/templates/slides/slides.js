@@ -1,6 +1,6 @@
 // A live figure that is too high for its slide is shown smaller, as pictures are. It
 // gets its height when its slide is shown; it never grows again, so that this ends.
-const SMALLEST = 0.6;
+const SMALLEST = 0.5;
 
 const fitted = new ResizeObserver((entries) => {
   for (const { target } of entries) {
