@@ -10,7 +10,7 @@ from tutorial_exercises import Exercise
 from tutorial_lib.attention import scaled_dot_product_attention
 
 
-@Exercise("12.1", "The next word's loss", axes="target")
+@Exercise("12.1", "The next-token loss", axes="target")
 def next_token_losses(logits, tokens, lengths):
     """Return -ln p of every next token, text after text: (target,)."""
     predictions, targets = logits[:, :-1], tokens[:, 1:]
