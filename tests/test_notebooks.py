@@ -143,7 +143,9 @@ def test_there_is_a_map_of_weights_and_a_figure_to_move(path):
     sources = [source_of(cell) for cell in code_cells(path)]
     if is_excursion(path):
         return
-    map_of_weights = re.compile(r"show_heatmaps\(|show_images\(.*weights=", re.DOTALL)
+    map_of_weights = re.compile(
+        r"show_heatmaps\(|show_generation\(|show_images\(.*weights=", re.DOTALL
+    )
     assert any(map_of_weights.search(source) for source in sources)
     assert any(FIGURE_CALL.search(source) for source in sources)
 
