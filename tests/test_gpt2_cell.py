@@ -23,7 +23,7 @@ def source_of(name):
 
 @pytest.fixture
 def gpt2(tmp_path):
-    """Return a function that runs the cell on a prompt, with the files of a tiny model."""
+    """Return a function that runs the cell on a prompt, with a tiny model's files."""
     unused = {*range(127, 161), 173}  # control characters and spaces
     symbols = [chr(i) for i in range(33, 324) if i not in unused]
     assert len(symbols) == 256  # one for each byte

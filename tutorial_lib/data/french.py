@@ -2,7 +2,7 @@
 
 Sentences of one clause, drawn independently. For each, all clauses are found that are
 translated into it, and their probabilities added up, so that what a model believes can
-be held against the truth. `grammatical` tells wrong French from what is only never said.
+be held against the truth. `grammatical` tells wrong French from what is never said.
 
 This module knows no model, and no token ids.
 """
