@@ -138,14 +138,10 @@ def _only(words, chosen, color):
 
 
 def show_encoder_decoder(source, target):
-    """Draw an encoder, the context vector c, a decoder: Cho et al. (2014), figure 1.
-
-    The encoder reads in both directions, and every step of the decoder gets c.
-    """
+    """Draw an encoder, the context vector c, a decoder: Cho et al. (2014), figure 1."""
     picture, words = Picture(4.1), ["<bos>", *target, "<eos>"]
     [context] = picture.row("c", 1.95, "value", name="context")
     states = _read(picture, source, 0.95)
-    _join_both_ways(picture, states)
     for last in (states[0], states[-1]):
         picture.arrow(last, context, "key", curved=True)
     for state in _write(picture, words, 2.95, "query"):
@@ -153,19 +149,10 @@ def show_encoder_decoder(source, target):
     return picture.figure
 
 
-def _join_both_ways(picture, states):
-    """Join neighboring states of an encoder by two arrows, forward and backward."""
-    for one, other in pairwise(states):
-        (right, y), (left, _) = one.edge(1, 0), other.edge(-1, 0)
-        picture.arrow((right, y - 0.07), (left, y - 0.07), "key")
-        picture.arrow((left, y + 0.07), (right, y + 0.07), "key")
-
-
 def show_bahdanau_attention(weights, source, target, *, step):
     """Draw a decoder that attends and writes word ``step``: Bahdanau et al. (2015)."""
     picture, words = Picture(4.5), ["<bos>", *target]
     memory = _read(picture, source, 1.0)
-    _join_both_ways(picture, memory)
     colors = _only(words, step, "query")
     colors[step + 1] = "value"
     asks, writes = _write(picture, words, 3.35, colors)[step : step + 2]
@@ -180,11 +167,15 @@ def show_bahdanau_attention(weights, source, target, *, step):
 
 
 def _read(picture, words, y):
-    """Draw a state of the encoder below each word, and return their places."""
+    """Draw an encoder, which reads in both directions; return its states' places."""
     states = picture.row("h" * len(words), y, "key", name="encoder")
     for word, state in zip(words, states, strict=True):
         picture.text(state.x, 0.25, word)
         picture.arrow((state.x, 0.41), state, "quiet")
+    for one, other in pairwise(states):
+        (right, y), (left, _) = one.edge(1, 0), other.edge(-1, 0)
+        picture.arrow((right, y - 0.07), (left, y - 0.07), "key")
+        picture.arrow((left, y + 0.07), (right, y + 0.07), "key")
     return states
 
 
