@@ -14,7 +14,6 @@ SECOND = {
     "02_kernel_regression",
     "03_attention_scoring",
     "04_masks",
-    "05_seq2seq",
     "07_self_attention",
     "08_multi_head_attention",
     "10_transformer_block",
