@@ -201,8 +201,8 @@ def test_figures_say_what_is_seen_at_first():
         ),
         (
             windows(token=(0, 0), layers=3),
-            "Token (0, 0) reads 16 tokens in layer 3, whose windows are plain. Through "
-            "3 layers it has heard of 64 of 64.",
+            "Token (0, 0) reads 16 tokens in the last layer, whose windows are plain. "
+            "Through 3 layers it has heard of 64 of 64.",
         ),
     ):
         assert figure.text == text
@@ -228,7 +228,7 @@ def test_learning_says_how_it_ends_in_the_unit_it_is_given():
 def test_windows_without_a_shift_and_of_one_layer_are_heard_of_less():
     for shifted, read, heard in ((True, 4, 16), (False, 16, 16)):
         text = windows(token=(0, 0), shifted=shifted).text
-        assert f"reads {read} tokens in layer 2" in text
+        assert f"reads {read} tokens in the last layer" in text
         assert f"has heard of {heard} of 64" in text
     assert "Through 1 layer it has heard of 16" in windows(layers=1).text
 
