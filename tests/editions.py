@@ -12,7 +12,6 @@ ROOT = Path(__file__).parents[1]
 SECOND = {
     "01_queries_keys_values",
     "02_kernel_regression",
-    "03_attention_scoring",
     "04_masks",
     "07_self_attention",
     "08_multi_head_attention",
