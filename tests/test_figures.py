@@ -193,7 +193,7 @@ def test_figures_say_what_is_seen_at_first():
         # One pair that turns by 1 radian a position: cos(8) = -0.1455.
         (
             show_positions(64, 2),
-            "Sinusoidal encodings of 64 positions, 2 numbers each, base 10000. "
+            "Sinusoidal encodings of 64 positions, 2 dimensions each, base 10000. "
             "Position 12 and position 20: dot product −0.15. All pairs at distance 8: "
             "−0.15.",
         ),
@@ -201,7 +201,7 @@ def test_figures_say_what_is_seen_at_first():
         # cos(1)² + cos(4)² = 0.719.
         (
             show_positions(64, 2, kind="rotary"),
-            "Rotary encodings of 64 positions, 2 numbers each, base 10000. Query at "
+            "Rotary encodings of 64 positions, 2 dimensions each, base 10000. Query at "
             "position 12, key at position 9: score 0.719. All pairs at distance −3: "
             "0.719.",
         ),
