@@ -10,7 +10,6 @@ from tools.notebooks import chapters
 
 ROOT = Path(__file__).parents[1]
 SECOND = {
-    "01_queries_keys_values",
     "02_kernel_regression",
     "04_masks",
     "07_self_attention",
