@@ -13,7 +13,6 @@ SECOND = {
     "01_queries_keys_values",
     "02_kernel_regression",
     "03_attention_scoring",
-    "04_masks",
     "05_seq2seq",
     "06_bahdanau_attention",
     "07_self_attention",
