@@ -470,11 +470,22 @@ def test_the_book_s_answer_is_used_until_one_s_own_passes(capsys):
         (("exmaple_softmax",), "Did you mean `example_softmax`?"),
         ((3, "exmaple_softmax"), "Did you mean `example_softmax`?"),
         (("99.1",), 'Check your variable itself: `check(answer, "99.1")`.'),
+        ((99.1,), 'Check your variable itself: `check(answer, "99.1")`.'),
+        ((4.9,), 'That chapter has 4.1, 4.2, 4.3, 4.4: `check(answer, "4.1")`.'),
     ],
 )
 def test_what_is_no_exercise_is_met_with_advice(arguments, words):
     assert words in check(*arguments).message
     assert check(*arguments).status == "unknown"
+
+
+@pytest.mark.parametrize("chapter", [4, "4", "04"])
+def test_the_progress_of_a_chapter_is_asked_for_by_its_number(chapter):
+    assert len(progress(chapter).rows) == 4
+
+
+def test_a_chapter_that_there_is_not_is_no_progress():
+    assert progress(77).status == "unknown" and "1 to" in progress(77).message
 
 
 def test_an_instance_is_told_from_its_class():

@@ -54,6 +54,7 @@ WEIGHTS = torch.tensor([[0.5, 0.25, 0.25], [0.0, 1.0, 0.0], [0.0004, 0.1996, 0.8
 CORNERS = [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
 SHADES = torch.linspace(0, 1, 16).reshape(4, 4)  # 2 × 2 patches of 2 × 2 pixels
 FRAGMENTS = ["base.js", "colors.js", "heads.js", "induction_model.js"]
+FRAGMENTS.append("writing_model.js")
 SCRIPTS = [*FRAGMENTS, *(f"{name}.js" for name in FIGURES)]
 WAYS_OUT = ("fetch", "import", "XMLHttpRequest", "url(", "<link", "eval")
 
@@ -187,7 +188,7 @@ def test_figures_say_what_is_seen_at_first():
         # One pair that turns by 1 radian a position: cos(8) = -0.1455.
         (
             show_positions(64, 2),
-            "Sinusoidal encodings of 64 positions, 2 numbers each, base 10000. "
+            "Sinusoidal encodings of 64 positions, 2 dimensions each, base 10000. "
             "Position 12 and position 20: dot product −0.15. All pairs at distance 8: "
             "−0.15.",
         ),
@@ -195,14 +196,14 @@ def test_figures_say_what_is_seen_at_first():
         # cos(1)² + cos(4)² = 0.719.
         (
             show_positions(64, 2, kind="rotary"),
-            "Rotary encodings of 64 positions, 2 numbers each, base 10000. Query at "
+            "Rotary encodings of 64 positions, 2 dimensions each, base 10000. Query at "
             "position 12, key at position 9: score 0.719. All pairs at distance −3: "
             "0.719.",
         ),
         (
             windows(token=(0, 0), layers=3),
-            "Token (0, 0) reads 16 tokens in layer 3, whose windows are plain. Through "
-            "3 layers it has heard of 64 of 64.",
+            "Token (0, 0) reads 16 tokens in the last layer, whose windows are plain. "
+            "Through 3 layers it has heard of 64 of 64.",
         ),
     ):
         assert figure.text == text
@@ -228,7 +229,7 @@ def test_learning_says_how_it_ends_in_the_unit_it_is_given():
 def test_windows_without_a_shift_and_of_one_layer_are_heard_of_less():
     for shifted, read, heard in ((True, 4, 16), (False, 16, 16)):
         text = windows(token=(0, 0), shifted=shifted).text
-        assert f"reads {read} tokens in layer 2" in text
+        assert f"reads {read} tokens in the last layer" in text
         assert f"has heard of {heard} of 64" in text
     assert "Through 1 layer it has heard of 16" in windows(layers=1).text
 

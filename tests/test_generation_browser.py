@@ -24,9 +24,9 @@ def test_buttons_and_arrow_keys_write_a_word_or_take_it_back(shown):
     click(page, "Next word")
     assert written(page) == ["<bos>", "cats"]
     assert weights(page) == ["0.20", "0.80"]
-    page.get_by_label("looks of", exact=True).select_option("block 1")
+    page.get_by_label("attention of", exact=True).select_option("block 0")
     assert weights(page) == ["0.50", "0.50"]
-    page.get_by_label("looks of", exact=True).select_option("block 2")
+    page.get_by_label("attention of", exact=True).select_option("block 1")
     click(page, "Back")
     click(page, "Back")  # before the first word there is nothing
     assert written(page) == ["<bos>"]

@@ -188,10 +188,10 @@ def test_it_learns_while_the_reader_looks_pauses_rests_and_ends(shown):
     assert right(page) > 95
     assert page.get_by_role("button", name="Train", exact=True).is_visible()
     page.get_by_role("button", name="Start over").focus()
-    press(page, "Tab", " ")  # the head of layer 1
-    assert "and without the head of layer 1" in said(page) and right(page) < 35
+    press(page, "Tab", " ")  # the head of layer 0
+    assert "and without the head of layer 0" in said(page) and right(page) < 35
     press(page, "Tab", " ", "Shift+Tab", " ")
-    assert "and without the head of layer 2," in said(page) and right(page) < 35
+    assert "and without the head of layer 1," in said(page) and right(page) < 35
     press(page, "Tab", " ")
     assert right(page) > 95
 

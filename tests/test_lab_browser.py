@@ -165,3 +165,16 @@ def test_an_error_is_a_sentence_and_the_picture_stays(page):
     page.locator(".noUi-handle").press("ArrowRight")
     expect(page, "drawn 5 and [False, True]")
     said.to_have_text("", timeout=PATIENCE)
+
+
+def test_a_bar_of_progress_is_not_in_the_saved_notebook(page, lab):
+    contents = f"{lab.removesuffix('lab')}api/contents/try.ipynb"
+    page.evaluate("window.jupyterapp.commands.execute('docmanager:save')")
+    response = page.request.get(contents)
+    explored, trained = (response.json()["content"]["cells"][i] for i in (1, 6))
+    assert view_in(explored) and not view_in(trained)
+    assert "Stopped after step" in str(trained["outputs"])
+
+
+def view_in(cell):
+    return "jupyter.widget-view" in str(cell["outputs"])

@@ -253,16 +253,16 @@ def test_every_head_attends_elsewhere_and_leads_to_its_part():
     assert output[0] < found["W_O"][0][0] < output[2]
 
 
-def test_an_encoder_gives_its_last_state_and_a_decoder_reads_what_it_wrote():
+def test_an_encoder_gives_both_last_states_and_a_decoder_reads_what_it_wrote():
     fig = PICTURES["encoder-decoder"]()
     found = texts(fig)
     (c, _), *h = found["c"][0], *(x for x, _ in found["h"])
     s = [x for x, _ in found["s"]]
     assert [found[word][0][0] for word in ("<bos>", "il", "dormait", "<eos>")] == s
     into = [line[0:3:2] for line in arrows(fig, "key") if line[3] > 1.5]
-    assert into == [pytest.approx((h[-1], c))]
+    assert into == [pytest.approx((last, c)) for last in (h[0], h[-1])]
     given = [line[0:3:2] for line in arrows(fig, "value")]
-    assert given == [pytest.approx((c, s[0]))]
+    assert given == [pytest.approx((c, state)) for state in s]
     lines = [line for line in arrows(fig, "quiet") if line[1] > 2.5]
     read = [(line[0], line[2]) for line in lines if line[0] != line[2]]
     assert read == [pytest.approx(pair, abs=0.2) for pair in itertools.pairwise(s)]

@@ -15,7 +15,7 @@ def told(place, layers=2, shifted=True):
         heard = mask[heard].any(dim=0)
     kind = "shifted" if shifts[layers - 1] else "plain"
     return (
-        f"Token {place} reads {read.sum()} tokens in layer {layers}, whose windows are "
+        f"Token {place} reads {read.sum()} tokens in the last layer, whose windows are "
         f"{kind}. Through {layers} layer{'s' * (layers > 1)} it has heard of "
         f"{heard.sum()} of 64."
     ), (read.sum(), heard.sum())

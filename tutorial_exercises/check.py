@@ -41,7 +41,7 @@ def check(answer, name=None):
         _refuse_what_was_before(task, answer)
         if isinstance(answer, Exercise):  # its author tries the solution
             answer = answer.solution() if task.is_value else answer.solution
-        if isinstance(answer, str) and name is None:
+        if isinstance(answer, (str, float)) and name is None:
             answer, note = _looked_for(task)
         card = _examined(task, answer)
         CHECKED[task.number] = answer, card.status
@@ -90,6 +90,10 @@ def solution(answer):
 def progress(chapter=None):
     """Show which exercises pass: of one chapter, or of all that were ever begun."""
     load_chapters()
+    chapters = {task.chapter for task in EXERCISES.values()}
+    if chapter is not None and str(chapter).lstrip("0") not in map(str, chapters):
+        said = f"There are exercises in chapters {min(chapters)} to {max(chapters)}."
+        return Card("unknown", f"There is no chapter {chapter!r}", said)
     marked, note = kept()
     rows = []
     for task in sorted({*EXERCISES.values()}, key=lambda task: task.order):
@@ -97,7 +101,8 @@ def progress(chapter=None):
         if status == "open" and marked.get(task.number) == task.heading:
             status = "earlier"
         is_begun = task.number in CHECKED or status != "open"
-        if task.chapter == chapter or (chapter is None and is_begun):
+        is_asked = str(task.chapter) == str(chapter).lstrip("0")
+        if is_asked or (chapter is None and is_begun):
             rows.append((status, task.heading))
     done = sum(status in ("pass", "earlier") for status, _ in rows)
     heading = f"{done} of {len(rows)} exercises passed"
@@ -109,6 +114,8 @@ def find(answer, name=None):
     load_chapters()
     if isinstance(answer, Exercise):
         return answer
+    if isinstance(answer, float):  # a number without its quotes
+        answer = str(answer)
     names = [getattr(answer, "__name__", answer) if name is None else str(name)]
     if name is None and callable(answer):  # a lambda in a variable, or a module
         names += [key for key, value in shell().user_ns.items() if value is answer]
@@ -128,7 +135,11 @@ def unknown(answer, name=None):
     key = str(getattr(answer, "__name__", answer) if name is None else name)[:60]
     heading = f"There is no exercise {key!r}" if key != "<lambda>" else "A lambda"
     said = 'Say which exercise it answers: `check(answer, "1.2")`.'
-    if close := difflib.get_close_matches(key, EXERCISES, n=1):
+    numbers = [task.number for task in {*EXERCISES.values()}]
+    same = sorted(n for n in numbers if n.split(".")[0] == key.split(".")[0])
+    if same and "." in key:
+        said = f'That chapter has {", ".join(same)}: `check(answer, "{same[0]}")`.'
+    elif close := difflib.get_close_matches(key, EXERCISES, n=1):
         said = f"Did you mean `{EXERCISES[close[0]].call}`?"
     return Card("unknown", heading, said)
 

@@ -16,8 +16,8 @@ function generation(root, data) {
   addButton(bar, "Next word", () => go(now.at + 1));
   addButton(bar, "Back", () => go(now.at - 1));
   addButton(bar, "Begin again", () => go(begin - 1));
-  const names = maps.map((_, i) => `block ${i + 1}`);
-  const select = maps.length > 1 && addSelect(bar, "looks of", names, (block) => {
+  const names = maps.map((_, i) => `block ${i}`);
+  const select = maps.length > 1 && addSelect(bar, "attention of", names, (block) => {
     now.block = block;
     show();
   });

@@ -42,7 +42,7 @@ function induction(root, data, host) {
   const train = addButton(bar, "Train", () => run(!now.running));
   addButton(bar, "Start over", restart);
   const boxes = [0, 1].map((layer) =>
-    addCheckbox(bar, `head of layer ${layer + 1}`, (on) => {
+    addCheckbox(bar, `head of layer ${layer}`, (on) => {
       now.off[layer] = !on;
       show();
     }));
@@ -133,7 +133,7 @@ function induction(root, data, host) {
     stage.replaceChildren();
     parts = [0, 1].map((layer) => {
       const map = add(stage, "div", { class: "map" });
-      add(map, "span", { class: "name" }, `layer ${layer + 1}`);
+      add(map, "span", { class: "name" }, `layer ${layer}`);
       const field = add(map, "div", { class: "field" });
       const size = `left:20px;top:20px;width:${tokens * cell}px;height:${tokens * cell}px`;
       const canvas = add(field, "canvas", { style: size });
@@ -156,8 +156,8 @@ function induction(root, data, host) {
     show();
   }
 
-  // Who has to look where, [row, column]: in layer 2 the query at what followed its
-  // word, and that in layer 1 at the word before.
+  // Who has to look where, [row, column]: in layer 1 the query at what followed its
+  // word, and that in layer 0 at the word before.
   const sought = (layer, query) => count(query)
     .filter((before) => text[before] === text[query])
     .map((before) => (layer ? [query, before + 1] : [before + 1, before]));
@@ -188,7 +188,7 @@ function induction(root, data, host) {
     const { query, step, score, off } = now;
     const chances = model.shares.subarray(query * vocab, (query + 1) * vocab);
     const best = chances.indexOf(Math.max(...chances));
-    const missing = off.map((is, layer) => is && `layer ${layer + 1}`).filter(Boolean);
+    const missing = off.map((is, layer) => is && `layer ${layer}`).filter(Boolean);
     const weights = [0, 1].map((layer) => sought(layer, query).map(([row, column]) =>
       model.maps[layer][row * tokens + column]));
     const [asks, follows] = [query, sought(1, query)[0]?.[1]].map((i) => quote(names[i]));
@@ -196,8 +196,8 @@ function induction(root, data, host) {
     const here = `${sum(weights[1]).toFixed(2)} on ${follows}`;
     const before = `${ofOne.toFixed(2)} on the ${asks} before it`;
     const looks = weights[0].length
-      ? [off[1] ? "" : `layer 2 has ${here}, which followed ${asks} earlier,`,
-        off[0] ? "" : `layer 1 has, at that ${follows}, ${before},`,
+      ? [off[1] ? "" : `layer 1 has ${here}, which followed ${asks} earlier,`,
+        off[0] ? "" : `layer 0 has, at that ${follows}, ${before},`,
         off[0] && off[1] ? "" : "and"]
       : ["there is nothing to go on from, since it stands here for the first time;"];
     return [

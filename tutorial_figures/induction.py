@@ -39,7 +39,7 @@ def show_induction(*, title=None):
 def stored_run():
     """Return the stored run: curves by "step", "maps" of a "text", and "without".
 
-    The last are the accuracies without the head of layer 1, and without that of 2.
+    The last are the accuracies without the head of layer 0, and without that of 1.
     """
     return json.loads((HERE / "induction_run.json").read_text(encoding="utf-8"))
 
@@ -52,8 +52,8 @@ def _sentence(run):
         f"before. In {last['step']} steps its loss falls from {run['loss'][0]:.2f} to "
         f"{last['loss']:.2f}, its prefix score rises from {run['prefix'][0]:.2f} to "
         f"{last['prefix']:.2f}, and {last['accuracy']:.2f} of the words that can be "
-        f"known are right; without the head of layer 1 {first:.2f}, without that of "
-        f"layer 2 {second:.2f}."
+        f"known are right; without the head of layer 0 {first:.2f}, without that of "
+        f"layer 1 {second:.2f}."
     )
 
 
@@ -69,5 +69,5 @@ def _draw(run):
         places = np.arange(len(run["text"]))
         ax.set_xticks(places, run["text"], fontsize=7)
         ax.set_yticks(places, run["text"], fontsize=7)
-        ax.set(title=f"layer {layer + 1}", xlabel="key", ylabel="query")
+        ax.set(title=f"layer {layer}", xlabel="key", ylabel="query")
     return fig

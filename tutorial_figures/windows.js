@@ -111,7 +111,7 @@ function windows(root, data, host) {
     const some = now.layers > 1 ? "layers" : "layer";
     const hidden = cells.filter(together).length - read;
     return [
-      `Token (${now.place.join(", ")}) reads ${read} tokens in layer ${now.layers},`,
+      `Token (${now.place.join(", ")}) reads ${read} tokens in the last layer,`,
       `whose windows are ${kind}. Through ${now.layers} ${some} it has heard of`,
       `${told} of ${side ** 2}.`,
       now.rolled ? `Rolled, ${hidden} places of its window are masked.` : "",

@@ -60,7 +60,7 @@ def _sentence(data):
     kind = "shifted" if _shift(data, layers) else "plain"
     row, column = data["place"]
     return (
-        f"Token ({row}, {column}) reads {read} tokens in layer {layers}, whose windows "
+        f"Token ({row}, {column}) reads {read} tokens in the last layer, whose windows "
         f"are {kind}. Through {layers} layer{'s' * (layers > 1)} it has heard of "
         f"{heard} of {data['side'] ** 2}."
     )

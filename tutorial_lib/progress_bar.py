@@ -11,8 +11,35 @@ def progress_bar(total, *, unit="step", shown=True):
 
     The environment variable ``TQDM_DISABLE`` hides it, as in the book's own notebooks.
     """
-    from tqdm.auto import tqdm
+    from tqdm import auto, notebook
 
     hidden = not shown or os.environ.get("TQDM_DISABLE")  # tqdm.notebook ignores it
     options = {"disable": True if hidden else None}  # None: also in a log file
-    return tqdm(total=total, unit=unit, leave=False, delay=0.5, **options)
+    options |= {"total": total, "unit": unit, "leave": False, "delay": 0.5}
+    if issubclass(auto.tqdm, notebook.tqdm):
+        return _leaves_no_trace(notebook.tqdm)(**options)
+    return auto.tqdm(**options)
+
+
+def _leaves_no_trace(bar):
+    """Return a notebook's bar whose output is emptied when it is closed.
+
+    A closed widget would stay in the file, and be an error where it is opened again.
+    """
+    from IPython.display import display
+
+    class Bar(bar):
+        output = None
+
+        def display(self, *arguments, check_delay=True, **options):
+            if check_delay and not self.displayed:
+                self.displayed = True
+                self.output = display(self.container, display_id=True)
+            super().display(*arguments, check_delay=check_delay, **options)
+
+        def close(self):
+            super().close()
+            if self.output:
+                self.output.update({}, raw=True)
+
+    return Bar
