@@ -10,15 +10,9 @@ from tools.notebooks import chapters
 
 ROOT = Path(__file__).parents[1]
 SECOND = {
-    "01_queries_keys_values",
     "02_kernel_regression",
-    "03_attention_scoring",
-    "04_masks",
-    "05_seq2seq",
-    "06_bahdanau_attention",
     "07_self_attention",
     "08_multi_head_attention",
-    "09_positional_encoding",
     "10_transformer_block",
     "11_transformer",
     "13_reading_attention",

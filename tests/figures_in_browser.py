@@ -13,6 +13,8 @@ import torch
 from architecture_code import CODE
 
 import tutorial_figures as figures
+from tutorial_figures.writing import in_8_bits
+from tutorial_lib.llama import Llama
 
 PHONE = {"viewport": {"width": 400, "height": 500}, "has_touch": True}
 WORDS = ["The", "cat", "it", "sat", "down"]
@@ -52,6 +54,14 @@ BACKWARD = torch.ones(2, 4, 4).tril()
 BACKWARD[1] += 3 * torch.eye(4)
 BACKWARD /= BACKWARD.sum(dim=-1, keepdim=True)
 TEXT = ["<bos>", "cats", "sleep", "<eos>"]
+# A model that has learned nothing, of seven letters.
+LETTERS = [*"abcde \n"]
+with torch.random.fork_rng():
+    torch.manual_seed(7)
+    WRITER = Llama(len(LETTERS), 16, 4, 2, 2, max_tokens=24)
+    for weight in WRITER.parameters():
+        torch.nn.init.normal_(weight)
+in_8_bits(WRITER)
 
 
 def maker(show, *given, **named):
@@ -65,7 +75,7 @@ generation = maker(figures.show_generation, LOGITS, BACKWARD, TEXT, TEXT)
 induction = maker(figures.show_induction)
 kernel_regression = maker(figures.show_kernel_regression, X, Y, query=1.2, width=0.6)
 learning = maker(
-    figures.show_learning, KEYS, PLACES, labels=TOWNS, places={"middle": [1, 0.5]}
+    figures.show_learning, KEYS, PLACES, labels=TOWNS, landmarks={"middle": [1, 0.5]}
 )
 objects = maker(figures.show_objects, SCENES, SAID_OF_SCENES, SCENE_MASKS, steps=STEPS)
 patches = maker(figures.show_patch_attention, PATCH_WEIGHTS, IMAGE)
@@ -73,8 +83,9 @@ positions = maker(figures.show_positions, 40, 8)
 sampling = maker(figures.show_sampling, SCORES, NAMES)
 softmax = maker(figures.show_softmax, SCORES, labels=NAMES)
 windows = maker(figures.show_windows)
+writing = maker(figures.show_writing, WRITER, LETTERS, "a bad cab", length=20)
 MAKERS = (architecture, attention, generation, induction, kernel_regression, learning)
-MAKERS += (objects, patches, positions, sampling, softmax, windows)
+MAKERS += (objects, patches, positions, sampling, softmax, windows, writing)
 FIGURES = {make().name: make for make in MAKERS}
 every_figure = pytest.mark.parametrize("name", FIGURES)
 
@@ -169,7 +180,10 @@ def move_by_keys(page, name, times=1):
     """Press a key that changes what a figure says, whichever it is."""
     movers = "[role=application], .track input, .stage button, [aria-label=top-p]"
     page.locator(f"{movers}, [aria-label*=training]").first.focus()
-    press(page, *["ArrowLeft" if name == "sampling" else "ArrowRight"] * times)
+    press(
+        page,
+        *["ArrowLeft" if name in ("sampling", "writing") else "ArrowRight"] * times,
+    )
 
 
 def drag(page, start, *places):

@@ -54,6 +54,7 @@ WEIGHTS = torch.tensor([[0.5, 0.25, 0.25], [0.0, 1.0, 0.0], [0.0004, 0.1996, 0.8
 CORNERS = [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
 SHADES = torch.linspace(0, 1, 16).reshape(4, 4)  # 2 × 2 patches of 2 × 2 pixels
 FRAGMENTS = ["base.js", "colors.js", "heads.js", "induction_model.js"]
+FRAGMENTS.append("writing_model.js")
 SCRIPTS = [*FRAGMENTS, *(f"{name}.js" for name in FIGURES)]
 WAYS_OUT = ("fetch", "import", "XMLHttpRequest", "url(", "<link", "eval")
 
@@ -175,6 +176,11 @@ def test_figures_say_what_is_seen_at_first():
             "equally.",
         ),
         (
+            show_softmax([0.0, 0.0], labels="ab", d_k=None),
+            "Softmax of 2 scores at temperature 1: the largest weight, 0.500, is that "
+            "of «a».",
+        ),
+        (
             generation(),
             "After «<bos>» a model generates, each token with the probability that it "
             f"had: cats ({chance([2.0, 1, 0, 0], 1)}), "
@@ -187,7 +193,7 @@ def test_figures_say_what_is_seen_at_first():
         # One pair that turns by 1 radian a position: cos(8) = -0.1455.
         (
             show_positions(64, 2),
-            "Sinusoidal encodings of 64 positions, 2 numbers each, base 10000. "
+            "Sinusoidal encodings of 64 positions, 2 dimensions each, base 10000. "
             "Position 12 and position 20: dot product −0.15. All pairs at distance 8: "
             "−0.15.",
         ),
@@ -195,7 +201,7 @@ def test_figures_say_what_is_seen_at_first():
         # cos(1)² + cos(4)² = 0.719.
         (
             show_positions(64, 2, kind="rotary"),
-            "Rotary encodings of 64 positions, 2 numbers each, base 10000. Query at "
+            "Rotary encodings of 64 positions, 2 dimensions each, base 10000. Query at "
             "position 12, key at position 9: score 0.719. All pairs at distance −3: "
             "0.719.",
         ),
@@ -215,13 +221,13 @@ def test_an_empty_window_is_said_and_drawn():
 
 
 def test_learning_says_how_it_ends_in_the_unit_it_is_given():
-    figure = show_learning(torch.eye(3), CORNERS, step_size=5)
+    figure = show_learning(torch.eye(3), CORNERS, learning_rate=5)
     assert figure.text == (
         f"A query that learns. After {len(learn(figure.data)) - 1} steps of gradient "
         "descent its output is 0.01 from «key 0», and the weights are 0.99 for «key "
         "0», 0.01 for «key 1», 0.01 for «key 2»."
     )
-    figure = show_learning(torch.eye(3), CORNERS, step_size=1, unit=(1000, "km"))
+    figure = show_learning(torch.eye(3), CORNERS, learning_rate=1, unit=(1000, "km"))
     assert "is 10 km from «key 0»" in figure.text
 
 
@@ -371,20 +377,22 @@ def test_the_frame_holds_points_truth_and_query():
 
 
 def test_a_first_step_of_learning_worked_by_hand():
-    # Equal weights read (1, 1)/3. The error is (1, -2)/3; the slopes of the scores by
-    # it are 2/3 (v - output)·error = (2, 8, -10)/27, and one step takes 9 of each.
-    path = learn(show_learning(torch.eye(3), CORNERS, wanted="key 2", step_size=9).data)
+    # Equal weights read (1, 1)/3. The error is (1, -2)/3; its derivatives by the scores
+    # are 2/3 (v - output)·error = (2, 8, -10)/27, and one step takes 9 of each.
+    path = learn(
+        show_learning(torch.eye(3), CORNERS, target="key 2", learning_rate=9).data
+    )
     assert path[0][1] == pytest.approx([1 / 3, 1 / 3])
     powers = np.exp([-2 / 3, -8 / 3, 10 / 3])
     assert path[1][0] == pytest.approx(powers / powers.sum())
 
 
-def test_a_map_knows_its_hull_and_the_sizes_of_a_step():
+def test_a_map_knows_its_hull_and_the_learning_rates_to_choose_from():
     inside = [[0.2, 0.3], [0.5, 0.5]]  # the second lies on a side
-    data = show_learning(torch.eye(5), inside + CORNERS, step_size=0.25).data
+    data = show_learning(torch.eye(5), inside + CORNERS, learning_rate=0.25).data
     assert data["hull"] == [[0, 0], [1, 0], [0, 1]]
-    sizes = data["sizes"]
-    assert sizes == sorted(sizes) and {0.01, 0.1, 0.2, 0.25, 0.3, 5.0} <= {*sizes}
+    rates = data["learning_rates"]
+    assert rates == sorted(rates) and {0.01, 0.1, 0.2, 0.25, 0.3, 5.0} <= {*rates}
 
 
 def test_temperature_divides_the_scores():

@@ -68,6 +68,10 @@ def tab_reaches_every_control(page, name, barriers):
         page.keyboard.press("Tab")
         page.evaluate(REACHED)
     assert page.evaluate(UNREACHED, CONTROLS) == []
+    for stage in page.locator("[role=application]").all():  # which Tab leaves again
+        stage.focus()
+        page.keyboard.press("Tab")
+        assert not stage.evaluate("stage => stage.matches(':focus')")
 
 
 def keys_stay_in_it_and_the_last_sentence_is_told(page, name, barriers):

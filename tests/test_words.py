@@ -29,7 +29,7 @@ TEXT = {
     r"\bchances\b|\ba chance of\b": "probability",
     r"\b(turn|speed) of (a|each|the) (pair|hand|query|key)": "rotation, frequency",
     r"\bsmall network\b": "feed-forward network, MLP",
-    r"\bheard of\b|\bnews\b": "information, receptive field",
+    r"\bheard of\b|(?<!no )\bnews\b": "information, receptive field",
     r"\b(look|looks) (is |are )?forbidden|\bwithout looks?\b": "attention knockout",
     r"\bheads? by hand\b": "induction head",
     r"\blearned beforehand\b": "pre-training",
@@ -58,6 +58,8 @@ EXCEPTIONS = {
     "learning_rate": "the field's word",
     "error_rate": "the field's word",
     "acceptance_rate": "the field's word",
+    "prefix_mask": "the field's word",
+    "slopes": "what the authors of ALiBi call them",
 }
 
 

@@ -9,27 +9,27 @@ from tutorial_lib.masks import padding_mask
 
 
 @Exercise("6.1", "Project the keys once", axes="batch query d_hidden")
-def unroll(attention, cell, hidden, memory, mask, steps):
+def unroll(attention, cell, hidden, encoder_outputs, mask, steps):
     """Attend and step in turn; return the hidden states (batch, query, d_hidden)."""
-    keys = attention.W_K(memory)  # (batch, key, d_attention), once for all steps
+    keys = attention.W_K(encoder_outputs)  # (batch, key, d_attention), only once
     states = []
     for _ in range(steps):
-        context = attention.attend(hidden.unsqueeze(1), keys, memory, mask)
+        context = attention.attend(hidden.unsqueeze(1), keys, encoder_outputs, mask)
         hidden = cell(context.squeeze(1), hidden)
         states.append(hidden)
     return torch.stack(states, dim=1)
 
 
 @unroll.oracle
-def _(attention, cell, hidden, memory, mask, steps):
-    keys, states = attention.W_K(memory), []
+def _(attention, cell, hidden, encoder_outputs, mask, steps):
+    keys, states = attention.W_K(encoder_outputs), []
     for _ in range(steps):
-        contexts = torch.zeros(len(memory), memory.shape[2])
+        contexts = torch.zeros(len(encoder_outputs), encoder_outputs.shape[2])
         for b, query in enumerate(attention.W_Q(hidden)):
             seen = mask[b, 0]
             hidden_units = [torch.tanh(query + key) for key in keys[b, seen]]
             scores = attention.w_v(torch.stack(hidden_units))[:, 0]
-            contexts[b] = scores.softmax(dim=0) @ memory[b, seen]
+            contexts[b] = scores.softmax(dim=0) @ encoder_outputs[b, seen]
         hidden = cell(contexts, hidden)
         states.append(hidden)
     return torch.stack(states, dim=1)
@@ -40,8 +40,9 @@ def translator(*lengths):
     attention, cell = AdditiveAttention(3, 4, 6), nn.GRUCell(4, 3)
     for weight in attention.parameters():
         nn.init.normal_(weight)
-    hidden, memory = torch.randn(len(lengths), 3), torch.randn(len(lengths), 5, 4)
-    return attention, cell, hidden, memory, padding_mask(lengths, 5)
+    hidden = torch.randn(len(lengths), 3)
+    encoder_outputs = torch.randn(len(lengths), 5, 4)
+    return attention, cell, hidden, encoder_outputs, padding_mask(lengths, 5)
 
 
 @unroll.cases
@@ -59,19 +60,19 @@ def _(answer):
     if len(calls) != 1:
         return (
             f"In 7 steps `attention.W_K` is called {len(calls)} times. The keys do not "
-            "change: call `attention.W_K(memory)` once, before the loop."
+            "change: call `attention.W_K(encoder_outputs)` once, before the loop."
         )
 
 
 unroll.hints = """
 - What does not change from step to step? Compute that before the loop.
-- `attention.W_K(memory)` projects all keys; `attention.attend` takes projected keys.
-- In the loop: `attention.attend(hidden.unsqueeze(1), keys, memory, mask)`.
+- `attention.W_K(encoder_outputs)` projects all keys; `attention.attend` takes projected keys.
+- In the loop: `attention.attend(hidden.unsqueeze(1), keys, encoder_outputs, mask)`.
 """
 
 unroll.mistakes = """
 Your queries attend to the padding, too: pass the mask on to `attention.attend`.
-    keys, memory, mask → keys, memory
+    keys, encoder_outputs, mask → keys, encoder_outputs
 The query of every step is your first hidden state. Use the current one, `hidden`.
     states = [] → states, first = [], hidden
     and hidden.unsqueeze(1) → first.unsqueeze(1)
@@ -87,8 +88,8 @@ Your first state is the one you were given. Keep the state after each step.
         …
 You step first and use the state after the step as the query, as Luong does. Here the
 query is the state before the step.
-    context = attention.attend(hidden.unsqueeze(1), keys, memory, mask) → hidden = cell(context[:, 0] if states else memory[:, 0] * 0, hidden)
-    and hidden = cell(context.squeeze(1), hidden) → context = attention.attend(hidden.unsqueeze(1), keys, memory, mask)
+    context = attention.attend(hidden.unsqueeze(1), keys, encoder_outputs, mask) → hidden = cell(context[:, 0] if states else encoder_outputs[:, 0] * 0, hidden)
+    and hidden = cell(context.squeeze(1), hidden) → context = attention.attend(hidden.unsqueeze(1), keys, encoder_outputs, mask)
 You return the context vectors. Return the hidden states computed from them.
     states.append(hidden) → states.append(context.squeeze(1))
 The query needs one more axis, (batch, 1, d_hidden): `hidden.unsqueeze(1)`.
@@ -97,12 +98,12 @@ The query needs one more axis, (batch, 1, d_hidden): `hidden.unsqueeze(1)`.
     and context.squeeze(1) → context[:, 0]
     hidden.unsqueeze(1) → hidden[None]
     and context.squeeze(1) → context[0]
-`attention.attend` takes projected keys: `attention.W_K(memory)`.
-    attention.W_K(memory) → memory
+`attention.attend` takes projected keys: `attention.W_K(encoder_outputs)`.
+    attention.W_K(encoder_outputs) → encoder_outputs
 The keys go through `attention.W_K`; `attention.W_Q` is for the query.
-    attention.W_K(memory) → attention.W_Q(memory)
-The values are the memory itself, not the projected keys.
-    keys, memory, mask → keys, keys, mask
+    attention.W_K(encoder_outputs) → attention.W_Q(encoder_outputs)
+The values are the encoder outputs themselves, not the projected keys.
+    keys, encoder_outputs, mask → keys, keys, mask
 With a batch of one sentence `squeeze()` removes the batch axis, too: use `squeeze(1)`.
     context.squeeze(1) → context.squeeze()
 right:
@@ -112,79 +113,83 @@ right:
 
 
 @Exercise("6.2", "Who knows the next word?")
-def changed_rows():
+def changed_positions():
     """Reading forward, the hidden states before "bird" do not change; reading backward,
-    those after it do not. A row of the memory is both states side by side, so every row
-    depends on the whole sentence: the row of "white" can contain information about the
-    noun that it belongs to."""
+    those after it do not. An encoder output is both hidden states side by side, so each
+    of them depends on the whole sentence: the encoder output of "white" can contain
+    information about the noun that follows."""
     return {"forward": [2, 3], "backward": [0, 1, 2], "both": [0, 1, 2, 3]}
 
 
-@changed_rows.oracle
+@changed_positions.oracle
 def _():
-    changed, rows = 2, range(4)
-    forward = [j for j in rows if changed in rows[: j + 1]]
-    backward = [j for j in rows if changed in rows[j:]]
-    both = sorted({*forward, *backward})
-    return {"forward": forward, "backward": backward, "both": both}
+    changed, positions = 2, range(4)
+    forward = [j for j in positions if changed in positions[: j + 1]]
+    backward = [j for j in positions if changed in positions[j:]]
+    return {"forward": forward, "backward": backward, "both": [*positions]}
 
 
-@changed_rows.demand("the rows that change")
+@changed_positions.demand("the positions that change")
 def _(answer):
     given = answer()
     try:  # in any order, and in sets, ranges or tensors
-        rows = {name: sorted({int(row) for row in given[name]}) for name in given}
+        lists = {name: sorted({int(j) for j in given[name]}) for name in given}
     except (TypeError, ValueError, IndexError):
-        rows = {}
-    if rows.keys() != {"forward", "backward", "both"}:
-        return (
-            "Answer with three lists of rows: {'forward': [...], 'backward': [...], …}."
-        )
-    answer.given = answer.output = rows
+        lists = {}
+    if lists.keys() != {"forward", "backward", "both"}:
+        return "Answer with {'forward': [...], 'backward': [...], 'both': [...]}."
+    for name, positions in lists.items():
+        if not {*positions} <= {0, 1, 2, 3}:
+            return (
+                "Positions are counted from 0: *the* has position 0, *sleeps* position "
+                f"3. Your list for {name!r} is {positions}."
+            )
+    answer.given = answer.output = lists
     return answer.same()
 
 
-changed_rows.hints = """
-- A hidden state depends only on the words read so far. Reading forward, the words
-  before *bird* were read before anything changed.
-- Forward, row 2 changes and every row after it. Backward is the mirror image.
-- A row of the memory is both hidden states side by side: it changes if one of them
-  does.
+changed_positions.hints = """
+- A hidden state depends only on the words read so far.
+- Forward, the state at position 2 changes and every one after it; backward, before it.
+- An encoder output is both hidden states side by side: it changes if one of them does.
 """
 
-changed_rows.mistakes = """
+changed_positions.mistakes = """
 You have swapped the directions: reading forward, the hidden states before *bird* do not
 depend on it.
     "forward": [2, 3] → "forward": [0, 1, 2]
     and "backward": [0, 1, 2] → "backward": [2, 3]
-The hidden state at *bird* itself is computed from *bird*: row 2 changes in both
+The hidden state at *bird* itself is computed from *bird*: position 2 changes in both
 directions.
     "forward": [2, 3] → "forward": [3]
     and "backward": [0, 1, 2] → "backward": [0, 1]
     and "both": [0, 1, 2, 3] → "both": [0, 1, 3]
-Only the embedding in row 2 changes, but each hidden state is computed from the one
+Only the embedding at position 2 changes, but each hidden state is computed from the one
 before it, so the change is carried on.
     "forward": [2, 3] → "forward": [2]
     and "backward": [0, 1, 2] → "backward": [2]
-A row of the memory is both hidden states side by side, so it changes if either does.
+An encoder output is both hidden states side by side, so it changes if either does.
     "both": [0, 1, 2, 3] → "both": [2]
     "both": [0, 1, 2, 3] → "both": [0, 1, 2]
     "both": [0, 1, 2, 3] → "both": [1, 2, 3]
     "both": [0, 1, 2, 3] → "both": [2, 3]
-The rows are numbered 0 to 3: *the* has row 0, *sleeps* row 3.
-    "forward": [2, 3] → "forward": [3, 4]
-    and "backward": [0, 1, 2] → "backward": [1, 2, 3]
-    and "both": [0, 1, 2, 3] → "both": [1, 2, 3, 4]
-Forward: the words of rows 0 and 1 are read before *bird*. From *bird* on, each hidden
-state is computed from the one before.
-    "forward": [2, 3] → "forward": [0, 1, 2, 3]
-    "forward": [2, 3] → "forward": [1, 2, 3]
-    "forward": [2, 3] → "forward": [0, 1]
-Backward: the word of row 3 is read before *bird*. From *bird* on, towards the start of
-the sentence, each hidden state is computed from the one before.
+Backward: *sleeps*, at position 3, is read before *bird*. From *bird* on, towards the
+start of the sentence, each hidden state is computed from the one before.
     "backward": [0, 1, 2] → "backward": [0, 1, 2, 3]
     "backward": [0, 1, 2] → "backward": [1, 2]
     "backward": [0, 1, 2] → "backward": [3]
+Forward: the words at positions 0 and 1 are read before *bird*. From *bird* on, each
+hidden state is computed from the one before.
+    "forward": [2, 3] → "forward": [0, 1, 2, 3]
+    "forward": [2, 3] → "forward": [1, 2, 3]
+    "forward": [2, 3] → "forward": [1, 2]
+    "forward": [2, 3] → "forward": [0, 1]
+Positions are counted from 0: *bird* has position 2, and *sleeps*, which a backward
+encoder reads first, position 3.
+    "forward": [2, 3] → "forward": [3, 4]
+    and "backward": [0, 1, 2] → "backward": [1, 2, 3]
+    and "both": [0, 1, 2, 3] → "both": [1, 2, 3, 4]
+    "forward": [2, 3] → "forward": [2, 3, 4]
 """
 
 
@@ -213,24 +218,21 @@ def _(weights, sure, possible):
 
 @alignment_error.cases
 def _():
-    maps = torch.tensor(
-        [[0.7, 0.2, 0.1], [0.3, 0.1, 0.6], [0.1, 0.5, 0.4], [0, 0.2, 0.8]]
-    )
-    sure = {(0, 0), (1, 1), (2, 1), (3, 2)}
+    rows = [[7, 2, 1], [3, 1, 6], [1, 5, 4], [0, 2, 8], [8, 1, 1]]
+    maps = torch.tensor(rows) / 10
+    sure = {(0, 0), (1, 2), (2, 1), (3, 2), (3, 1), (4, 1)}
     yield "one sentence, sure links only", [maps], [sure], [sure]
-    possible = {(1, 2), (1, 0), (0, 0)}
+    possible = {(4, 0), (1, 0), (0, 0)}
     yield "possible links are not errors", [maps], [sure], [possible]
     sure, possible = [{(0, 0), (1, 1), (2, 0)}, {(0, 1)}], [{(1, 2), (0, 0)}, set()]
-    label = "several sentences are pooled, not averaged"
-    yield label, [maps, maps[:1]], sure, possible
+    yield "sentences are pooled, not averaged", [maps, maps[:1]], sure, possible
 
 
 alignment_error.hints = """
-- First find the links: for each row the key with the largest weight, as a set of pairs
-  (row, key).
+- First find the links: for each target token the source token with the largest weight,
+  as a set of pairs (target, source).
 - A sure link is possible, too: `possible = possible | sure`.
-- With sets, `links & sure` is the intersection, and `len` counts its elements. All
-  sentences share one numerator and one denominator.
+- With sets, `links & sure` is the intersection. All sentences share one fraction.
 """
 
 alignment_error.mistakes = """
@@ -253,11 +255,14 @@ You average the error rates of the sentences. Add up all counts, and divide once
     and hits / total → total / len(weights)
 The denominator is |A| + |S|: a possible link that is not found is not an error.
     len(links) + len(certain) → len(links) + len(allowed | certain)
-You take every weight above 0.5. Each row has one link, to the key of largest weight.
+You take every weight above 0.5. Each target token has one link, to the source token
+of largest weight.
     set(enumerate(sentence.argmax(dim=-1).tolist())) → {(i, j) for i, row in enumerate(sentence) for j, w in enumerate(row) if w > 0.5}
-You take the largest weight of each column. Take that of each row, a target word.
+You take the largest weight of each source token, over `dim=0`. Take that of each target
+token, over `dim=-1`.
+    set(enumerate(sentence.argmax(dim=-1).tolist())) → set(enumerate(sentence.argmax(dim=0).tolist()))
     set(enumerate(sentence.argmax(dim=-1).tolist())) → {(i, j) for j, i in enumerate(sentence.argmax(dim=0).tolist())}
-Your links are (source, target), but the gold links are (target, source): row first.
+Your links are (source, target), but the gold links are (target, source).
     set(enumerate(sentence.argmax(dim=-1).tolist())) → {(j, i) for i, j in enumerate(sentence.argmax(dim=-1).tolist())}
 None of your links is found in the sets. Do your links contain tensors, as `argmax`
 returns them? A set never finds a tensor in place of a number: use `.tolist()`.
@@ -316,8 +321,7 @@ def tokens():
 
 @DotProductAttention.cases
 def _():
-    label = "the outputs are right, for queries and keys of different sizes"
-    yield label, (3, 6, 8), *tokens()
+    yield "queries and keys of different sizes", (3, 6, 8), *tokens()
     yield "no query attends to padding", (3, 6, 8), *tokens(), padding_mask([5, 2], 5)
 
 

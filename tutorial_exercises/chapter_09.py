@@ -167,63 +167,63 @@ right:
 """
 
 
-@Exercise("9.3", "Find the twin")
-def find_twin():
-    """Both rotations come round together after 24 positions, the least common multiple
-    of 6 and 8. So the twin lies 24 behind the right key, 27 back, and the query is at
-    least the 28th word."""
-    return {"back": 27, "words": 28}
+@Exercise("9.3", "When two pairs come around together")
+def find_rival():
+    """Both rotations come around together after 24 positions, the least common multiple
+    of 6 and 8. So the rival lies 24 behind the right key, 27 back, and the query is at
+    least the 28th token."""
+    return {"back": 27, "tokens": 28}
 
 
-@find_twin.oracle
+@find_rival.oracle
 def _():
     back = next(n for n in range(4, 100) if (n - 3) % 6 == (n - 3) % 8 == 0)
-    return {"back": back, "words": back + 1}
+    return {"back": back, "tokens": back + 1}
 
 
-find_twin.hints = """
+find_rival.hints = """
 - After how many positions has the first rotation come round? And the second?
-- Both have come round after a common multiple of 6 and 8. The smallest one is the
-  distance between the right key and its twin.
-- The right key is itself three back. And for a key n back there must be n words
+- Both have come around after a common multiple of 6 and 8. The smallest one is the
+  distance between the right key and its rival.
+- The right key is itself three back. And for a key n back there must be n tokens
   before the query.
 """
 
-find_twin.mistakes = """
-After 24 positions both rotations have come round, but count them from the right key,
+find_rival.mistakes = """
+After 24 positions both rotations have come around, but count them from the right key,
 which is itself three back.
     "back": 27 → "back": 24
-    and "words": 28 → "words": 25
-You go 24 positions from the right key in the other direction, so that the twin lies
+    and "tokens": 28 → "tokens": 25
+You go 24 positions from the right key in the other direction, so that the rival lies
 ahead of the query. The question asks for the one behind.
     "back": 27 → "back": 21
-    and "words": 28 → "words": 22
-At that distance only the first rotation has come round.
+    and "tokens": 28 → "tokens": 22
+At that distance only the first rotation has come around.
     "back": 27 → "back": 9
-    and "words": 28 → "words": 10
-At that distance only the second rotation has come round.
+    and "tokens": 28 → "tokens": 10
+At that distance only the second rotation has come around.
     "back": 27 → "back": 11
-    and "words": 28 → "words": 12
-After 6 · 8 positions both have come round, but not for the first time.
+    and "tokens": 28 → "tokens": 12
+After 6 · 8 positions both have come around, but not for the first time.
     "back": 27 → "back": 51
-    and "words": 28 → "words": 52
+    and "tokens": 28 → "tokens": 52
     "back": 27 → "back": 48
-    and "words": 28 → "words": 49
-After 6 + 8 positions neither rotation has come round. After how many have both?
+    and "tokens": 28 → "tokens": 49
+After 6 + 8 positions neither rotation has come around. After how many have both?
     "back": 27 → "back": 17
-    and "words": 28 → "words": 18
+    and "tokens": 28 → "tokens": 18
     "back": 27 → "back": 14
-    and "words": 28 → "words": 15
-Count the words again: the query is a word, too.
-    "words": 28 → "words": 27
-How long must a sentence be if its last word has a key so far back?
-    "words": 28 → "words": 20
-    "words": 28 → "words": 21
+    and "tokens": 28 → "tokens": 15
+Count the tokens again: the query is a token, too.
+    "tokens": 28 → "tokens": 27
+How long must a sequence be if its last token has a key so far back?
+    "tokens": 28 → "tokens": 20
+    "tokens": 28 → "tokens": 21
 """
 
 
-@Exercise("9.4", "Word by word", axes="batch token d_model")
-def read_word_by_word(x, encoding, attention):
+@Exercise("9.4", "Token by token, with positions", axes="batch token d_model")
+def attend_token_by_token(x, encoding, attention):
     """Return attention(y, y, y, causal=True) for y = encoding(x), token by token."""
     seen, outputs = [], []
     for t, token in enumerate(x.split(1, dim=1)):  # (batch, 1, d_model)
@@ -233,7 +233,7 @@ def read_word_by_word(x, encoding, attention):
     return torch.cat(outputs, dim=1)  # (batch, token, d_model)
 
 
-@read_word_by_word.oracle
+@attend_token_by_token.oracle
 def _(x, encoding, attention):
     outputs, encoded = torch.zeros_like(x), []
     for t in range(x.shape[1]):
@@ -249,9 +249,9 @@ def count(layer, args, named):
     tokens = next(iter(given.values()))  # by position or by name
     if tokens.ndim != 3:
         raise ValueError(
-            f"one token of every sentence is (batch, 1, d_model), got "
+            f"one token of every sequence is (batch, 1, d_model), got "
             f"{tuple(tokens.shape)}: keep the token axis with x[:, t : t + 1] (x[:, t] "
-            "drops it, and `for token in x` loops over the sentences)"
+            "drops it, and `for token in x` loops over the sequences)"
         )
     layer.counts.append(tokens.shape[1])
 
@@ -268,14 +268,14 @@ def layers():
     return encoding, attention
 
 
-@read_word_by_word.cases
+@attend_token_by_token.cases
 def _():
     label = "the same outputs as for all tokens at once"
     yield label, torch.randn(2, 6, 8), *layers()
     yield label, torch.randn(2, 1, 8), *layers()
 
 
-@read_word_by_word.demand("one query a call, and every token is encoded once")
+@attend_token_by_token.demand("one query a call, and every token is encoded once")
 def _(answer):
     encoding, attention = layers()
     answer(torch.randn(1, 6, 8), encoding, attention)
@@ -290,7 +290,7 @@ def _(answer):
         return (
             "The outputs are right, but the encoding must get the first token alone: "
             "while a text is being generated, the later ones do not exist. Call it for "
-            "each token when its turn comes, with `start=`."
+            "each token in its step, with `start=`."
         )
     if {*encoding.counts} != {1} or len(encoding.counts) > 2 * 6:  # for query and key
         return (
@@ -299,7 +299,7 @@ def _(answer):
         )
 
 
-read_word_by_word.hints = """
+attend_token_by_token.hints = """
 - Which position does `encoding(token)` give to a single token? Its second argument is
   `start`.
 - Go through `enumerate(x.split(1, dim=1))`, which gives (t, token). Keep the encoded
@@ -308,7 +308,7 @@ read_word_by_word.hints = """
   yet.
 """
 
-read_word_by_word.mistakes = """
+attend_token_by_token.mistakes = """
 Every token is encoded at position 0. Tell the encoding the position: `start=`.
     token, start=t → token
 Every position is one too high: the first token is at position 0.
@@ -332,58 +332,58 @@ Each token attends to the later ones, too. Token t may attend to tokens 0 to t.
 """
 
 
-@Exercise("9.5", "Stretch only the slow hands", axes="pair")
-def stretched(speeds, tokens, factor):
-    """Divide by the factor the speeds that make no full turn in so many tokens."""
-    is_slow = speeds * tokens < 2 * torch.pi  # (pair,)
-    return torch.where(is_slow, speeds / factor, speeds)
+@Exercise("9.5", "Scale the low frequencies only", axes="pair")
+def scale_low_frequencies(omega, tokens, factor):
+    """Divide by the factor the frequencies that make no full turn in so many tokens."""
+    is_low = omega * tokens < 2 * torch.pi  # (pair,)
+    return torch.where(is_low, omega / factor, omega)
 
 
-@stretched.oracle
-def _(speeds, tokens, factor):
-    changed = speeds.clone()
-    for i, speed in enumerate(speeds.tolist()):
-        if speed * tokens < 2 * math.pi:
-            changed[i] = speed / factor
+@scale_low_frequencies.oracle
+def _(omega, tokens, factor):
+    changed = omega.clone()
+    for i, frequency in enumerate(omega.tolist()):
+        if frequency * tokens < 2 * math.pi:
+            changed[i] = frequency / factor
     return changed
 
 
-@stretched.cases
+@scale_low_frequencies.cases
 def _():
-    speeds = torch.tensor([1.0, 0.61, 0.38, 0.32, 0.31, 0.12, 0.07, 0.01])
-    yield "low frequencies are lowered, high ones are kept", speeds, 20, 3
+    omega = torch.tensor([1.0, 0.61, 0.38, 0.32, 0.31, 0.12, 0.07, 0.01])
+    yield "low frequencies are lowered, high ones are kept", omega, 20, 3
     label = "other lengths and factors"
     yield label, torch.tensor([1.0, 0.1, 0.01, 0.001]), 4096, 8
 
 
-stretched.hints = """
+scale_low_frequencies.hints = """
 - By what angle is a pair rotated in `tokens` positions? A full turn is 2π radians.
 - A frequency is low if frequency · tokens is less than 2π. `torch.where(condition, a,
   b)` takes a where the condition is true, and b elsewhere.
 - A low frequency is divided by `factor`.
 """
 
-stretched.mistakes = """
+scale_low_frequencies.mistakes = """
 You lower all frequencies. Then `factor` positions are as far apart as one was before,
 and what the model finds by its position is lost: keep the high frequencies.
-    torch.where(is_slow, speeds / factor, speeds) → speeds / factor
+    torch.where(is_low, omega / factor, omega) → omega / factor
 You lower the high frequencies and keep the low ones: it is the other way round.
-    speeds / factor, speeds → speeds, speeds / factor
+    omega / factor, omega → omega, omega / factor
 You multiply the low frequencies by `factor`. Divide: these pairs rotate more slowly.
-    speeds / factor → speeds * factor
+    omega / factor → omega * factor
 A full turn is 2π radians, not 1.
     2 * torch.pi → 1
 A full turn is 2π radians: π is half of it.
     2 * torch.pi → torch.pi
-Count the turns within the `tokens` positions of training, not within the stretched
+Count the turns within the `tokens` positions of training, not within the extended
 length: what counts is which angles training has covered.
     tokens < 2 * torch.pi → tokens * factor < 2 * torch.pi
 You set the low frequencies to 0. Divide them by `factor`: these pairs still rotate.
-    speeds / factor → 0 * speeds
+    omega / factor → 0 * omega
 You change no frequency.
-    return torch.where(is_slow, speeds / factor, speeds) → return speeds.clone()
+    return torch.where(is_low, omega / factor, omega) → return omega.clone()
 right:
-    return torch.where(is_slow, speeds / factor, speeds) → return speeds / (1 + (factor - 1) * is_slow)
-    is_slow = speeds * tokens < 2 * torch.pi → turns = tokens * speeds / (2 * torch.pi)
-    and .where(is_slow, speeds / factor, speeds) → .stack([s if n >= 1 else s / factor for s, n in zip(speeds, turns)])
+    return torch.where(is_low, omega / factor, omega) → return omega / (1 + (factor - 1) * is_low)
+    is_low = omega * tokens < 2 * torch.pi → turns = tokens * omega / (2 * torch.pi)
+    and .where(is_low, omega / factor, omega) → .stack([f if n >= 1 else f / factor for f, n in zip(omega, turns)])
 """

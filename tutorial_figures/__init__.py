@@ -1,6 +1,7 @@
 """Figures that a reader can move, on a page without a kernel and without a network.
 
-This package knows no model: tensors and labels go in, a figure comes out.
+Tensors and labels go in, a figure comes out. Only the text that is written in the page
+needs a model, any small one of the library.
 """
 
 from .architecture import show_architecture
@@ -15,6 +16,7 @@ from .positions import show_positions
 from .sampling import show_sampling
 from .softmax import show_softmax
 from .windows import show_windows
+from .writing import show_writing
 
 __all__ = [
     "show_architecture",
@@ -29,4 +31,5 @@ __all__ = [
     "show_sampling",
     "show_softmax",
     "show_windows",
+    "show_writing",
 ]

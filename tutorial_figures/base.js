@@ -151,7 +151,7 @@ function addStage(root, label, onStep, onEscape) {
   const stage = add(root, "div", { class: "stage", tabindex: 0, role: "application" });
   stage.ariaLabel = label;
   onArrows(stage, onStep);
-  stage.onkeydown = ({ key }) => key === "Escape" && onEscape?.();
+  stage.addEventListener("keydown", ({ key }) => key === "Escape" && onEscape?.());
   return stage;
 }
 

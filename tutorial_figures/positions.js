@@ -28,9 +28,9 @@ function positions(root, data, host) {
     ["the query itself", () => content(Math.cos),
       "the same: the curve peaks at distance 0."],
     ["the query 3 positions on", () => turn(content(Math.cos), 3),
-      "the same, turned 3 positions on: the curve peaks 3 back, not at 0."],
-    ["other numbers", () => content(Math.sin),
-      "other numbers: the curve peaks wherever the two fit best."],
+      "the same, rotated 3 positions on: the curve peaks 3 back, not at 0."],
+    ["other values", () => content(Math.sin),
+      "other values: the curve peaks wherever the two fit best."],
   ];
   const upright = count(d_model).map((i) => i % 2);
   const encode = {
@@ -128,9 +128,9 @@ function positions(root, data, host) {
     grid.replaceChildren();
     const write = (x, y, text, style = "small end") => addText(grid, x, y, text, style);
     const rotary = isRotary();
-    const named = rotary ? "turned queries" : "encoding";
-    write(left, 10, `${named}: fast pairs above, slow below`, "name");
-    if (rotary) write(left, middle + 26, "turned keys", "name");
+    const named = rotary ? "rotated queries" : "encoding";
+    write(left, 10, `${named}: high frequencies above, low below`, "name");
+    if (rotary) write(left, middle + 26, "rotated keys", "name");
     for (const bottom of rotary ? [middle, floor] : [floor]) {
       write(left - 6, bottom - (middle - ceiling) + 10, "0");
       write(left - 6, bottom, d_model - 1);
@@ -219,15 +219,15 @@ function positions(root, data, host) {
     const turns = Math.round(2 * Math.PI * slowness(slowest));
     return [
       ...(isRotary()
-        ? ["Nothing is added: query and key are turned, the first pair of numbers by",
-          "1 radian a position, each later pair more slowly. Every query has the same",
-          `made-up numbers, every key ${keys[now.key][2]}`,
+        ? ["Nothing is added: query and key are rotated, the first pair of dimensions by",
+          "1 radian per position, each later pair more slowly. Every query has the same",
+          `made-up values, every key ${keys[now.key][2]}`,
           "Whatever they are, only the distance counts: all curves coincide."]
-        : ["Each pair of numbers is the sine and cosine of an angle, a hand that turns:",
-          "the first by 1 radian a position, each later one more slowly. Dot products",
-          "add up the cosines of the angles between hands, and only the distance",
-          "counts: all curves coincide."]),
-      `The slowest pair, ${slowest}, turns once in ${turns} positions.`,
+        : ["Each pair of dimensions is the sine and cosine of an angle, a clock hand:",
+          "the first turns by 1 radian per position, each later one more slowly. Dot",
+          "products add up the cosines of the angles between hands, and only the",
+          "distance counts: all curves coincide."]),
+      `The slowest pair, ${slowest}, takes ${turns} positions for a turn.`,
     ].join(" ");
   }
 

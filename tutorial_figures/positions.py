@@ -17,15 +17,15 @@ MOST_TOKENS = 256
 MOST_NUMBERS = 65_536
 FIRST, SECOND = LIGHT["query"], LIGHT["key"]  # position t and position j
 BASE = 10_000  # at first, as in the papers
-AHEAD = 3  # positions by which the key of the rotary encoding is turned at first
+AHEAD = 3  # positions by which the key of the rotary encoding is rotated at first
 
 
 def show_positions(tokens=64, d_model=32, *, kind="sinusoidal", title=None):
     """Show how alike two positions are, and whether only their distance counts.
 
     ``kind`` is shown first: "sinusoidal" (Vaswani et al., 2017) or "rotary" (Su et al.,
-    2021). Pair i turns by 10000 ** (-2i / d_model) radians a position; a reader chooses
-    other bases. Rotary turns one fixed query, cos c² in component c, and one fixed key,
+    2021). Pair i rotates by 10000 ** (-2i / d_model) radians per position; a reader chooses
+    other bases. Rotary rotates one fixed query, cos c² in component c, and one fixed key,
     the same 3 positions further: at first the key stands where it fits, 3 back. Raises
     ValueError for an odd ``d_model``, a kind that does not exist, more than 256 tokens
     or 65,536 numbers.
@@ -104,7 +104,7 @@ def _sentence(data):
         pair = f"Query at position {t}, key at position {t + distance}: score"
     return (
         f"{shown['kind'].capitalize()} encodings of {tokens} positions, "
-        f"{data['d_model']} numbers each, base {shown['base']:}. {pair} {found}. "
+        f"{data['d_model']} dimensions each, base {shown['base']:}. {pair} {found}. "
         f"All pairs at distance {distance}".replace("-", "−")
         + f": {low if low == high else f'{low} to {high}'}."
     )

@@ -70,18 +70,6 @@ class SinusoidalEncoding(nn.Module):
         return x + self.table[start:end]
 
 
-class LearnedEncoding(SinusoidalEncoding):
-    """Add a learned vector for each of ``max_tokens`` positions: Gehring et al. (2017).
-
-    It starts with deviation 0.02, as in Devlin et al. (2019). A position that training
-    never reached gets no gradient, and means nothing. Otherwise as SinusoidalEncoding.
-    """
-
-    def __init__(self, d_model, max_tokens):
-        nn.Module.__init__(self)  # the table is a parameter, and not a buffer
-        self.table = nn.Parameter(torch.randn(max_tokens, d_model) * 0.02)
-
-
 class RotaryEncoding(nn.Module):
     """Rotate each pair of dimensions by an angle that grows with the position.
 

@@ -9,7 +9,7 @@ from tutorial_lib.data.datasets import (
     load_images,
     load_translation,
 )
-from tutorial_lib.data.downloads import DataError
+from tutorial_lib.data.downloads import DataError, load_stories260k
 from tutorial_lib.data.text import (
     BOS,
     EOS,

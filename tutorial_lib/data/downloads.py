@@ -6,8 +6,8 @@ is right, so that several processes may fetch one file at once. A ``folder`` tha
 reader is given is laid out like the cache, and is read unchecked.
 
 Tatoeba and Multi30k are English with French. Tatoeba's sentences are CC BY 2.0 FR,
-their authors named line by line in newer files; Multi30k states no licence. None of it
-is kept in this repository.
+their authors named line by line in newer files; Multi30k states no licence. stories260K
+is a language model of one megabyte. None of it is kept in this repository.
 
 This module knows no tokens.
 """
@@ -17,7 +17,9 @@ import os
 import urllib.parse
 import zipfile
 from pathlib import Path
+from typing import NamedTuple
 
+from tutorial_lib.data.subwords import SubwordTokenizer, read_tokenizer
 from tutorial_lib.progress_bar import progress_bar
 
 # The file at manythings.org/anki grows with time. This is its copy of 167,130 lines at
@@ -48,6 +50,15 @@ FILES = {  # where they lie in a folder: address and checksum
         "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed",
     ),
 }
+STORIES260K = "https://huggingface.co/karpathy/tinyllamas/resolve/main/stories260K/"
+FILES["stories260k/stories260K.bin"] = (
+    STORIES260K + "stories260K.bin",
+    "b0a507e7ad0f626624f17112325e66691f9076d622e1d3274d103d00299f2696",
+)
+FILES["stories260k/tok512.bin"] = (
+    STORIES260K + "tok512.bin",
+    "037cb335abb25d1fa9e8ecae30ed2a3a8ace9302862ebcdc05d51a6bbb10c312",
+)
 for _name, _checksum in MULTI30K_CHECKSUMS.items():
     FILES[f"multi30k/{_name}"] = MULTI30K + _name, _checksum
 
@@ -72,6 +83,7 @@ def fetch(address, checksum, *, folder=None):
     """
     import pooch
 
+    pooch.get_logger().setLevel("WARNING")  # the bar says what is fetched
     name = urllib.parse.urlsplit(address).path.rsplit("/", 1)[-1]
     path = Path(folder or cache_folder()) / name
     try:
@@ -90,19 +102,27 @@ def fetch(address, checksum, *, folder=None):
     )
 
 
+def _place(name, folder):
+    """Return the path of a file of FILES: in ``folder``, or else fetched."""
+    if folder is not None:
+        return Path(folder) / name
+    address, checksum = FILES[name]
+    return fetch(address, checksum, folder=(cache_folder() / name).parent)
+
+
 def _read(name, folder, parse):
     """Return what ``parse`` makes of a file of FILES, unpacked, or raise DataError."""
-    address, checksum = FILES[name]
-    if folder is None:
-        path = fetch(address, checksum, folder=(cache_folder() / name).parent)
-    else:
-        path = Path(folder) / name
+    return _parsed(name, _place(name, folder), lambda path: parse(_unpack(path)))
+
+
+def _parsed(name, path, parse):
+    """Return what ``parse`` makes of a path, or raise DataError."""
     try:
-        return parse(_unpack(path))
+        return parse(path)
     except Exception as error:  # each way of packing has errors of its own
         raise DataError(
-            f"{path} cannot be read: {error}. Download {address} (again) and save it "
-            "there"
+            f"{path} cannot be read: {error}. Download {FILES[name][0]} (again) and "
+            "save it there"
         ) from None
 
 
@@ -166,3 +186,24 @@ def read_shakespeare(*, folder=None):
     It has 1,115,394 characters of 65 kinds. Raises DataError.
     """
     return "\n".join(_read("shakespeare/input.txt", folder, _lines)) + "\n"
+
+
+class Checkpoint(NamedTuple):
+    """A published model: the file of its weights, and what cuts texts for it."""
+
+    path: Path
+    tokenizer: SubwordTokenizer
+
+
+def load_stories260k(*, folder=None):
+    """Return the `Checkpoint` of stories260K, a Llama of 260,032 weights.
+
+    It learned from short English stories, Eldan and Li (2023), and
+    `tutorial_lib.llama.from_llama2c` makes a model of its path: Andrej Karpathy's
+    llama2.c, MIT licence. Raises DataError.
+    """
+    name, vocabulary = "stories260k/stories260K.bin", "stories260k/tok512.bin"
+    path = _place(name, folder)
+    _parsed(name, path, Path.stat)
+    tokenizer = _parsed(vocabulary, _place(vocabulary, folder), read_tokenizer)
+    return Checkpoint(path, tokenizer)

@@ -1,0 +1,120 @@
+"""The language model of the front page: a small Llama that writes like Shakespeare.
+
+    python benchmarks/front_page.py [--folder ../shared/data] [--seconds 1800]
+
+It reads characters of the tiny Shakespeare, as benchmarks/gpt.py does. Muon moves the
+matrices of its blocks and Adam the rest, at a learning rate that is chosen on
+validation text: each of RATES for a twelfth of the time. The best is then trained for
+all of it (CPU time), and its loss on the test text is measured once, with the weights
+in 8 bits that the page has. Rows go to front_page.csv, and the model, as a live figure
+with a text that it wrote, into book/diagrams/writing.html.
+"""
+
+import argparse
+import csv
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from gpt import Text
+from records import Clock, append, provenance, read_done
+
+from tutorial_figures import show_writing
+from tutorial_figures.writing import in_8_bits
+from tutorial_lib.llama import Llama
+
+HERE = Path(__file__).parent
+ROWS, PAGE = HERE / "front_page.csv", HERE.parent / "book/diagrams/writing.html"
+CONTEXT, BATCH = 128, 24
+RATES = 0.005, 0.01, 0.02
+KEY = "part", "learning_rate", "seconds", "seed"
+PROMPT = "To be, or not to be"
+
+
+def make(characters):
+    return Llama(len(characters), 64, 4, 4, 4, max_tokens=CONTEXT)
+
+
+def train(text, rate, seconds, seed):
+    """Train a model for some seconds of CPU time; return it and its steps."""
+    torch.manual_seed(seed)
+    model, generator = make(text.characters), torch.Generator().manual_seed(seed)
+    blocks = [x for x in model.layers.parameters() if x.ndim == 2]
+    others = [x for x in model.parameters() if all(x is not y for y in blocks)]
+    optimizers = (
+        torch.optim.Muon(blocks, lr=rate, adjust_lr_fn="match_rms_adamw"),
+        torch.optim.AdamW(others, lr=rate, betas=(0.9, 0.95), weight_decay=0.0),
+    )
+    clock, steps = Clock(), 0
+    while (past := clock.seconds() / seconds) < 1:
+        factor = min(1, (steps + 1) / 50, (1 - past) / 0.4)  # warm-up, then down to 0
+        batch = text.batch(BATCH, CONTEXT, generator)
+        loss = loss_of(model, batch)
+        for optimizer in optimizers:
+            optimizer.param_groups[0]["lr"] = factor * rate
+            optimizer.zero_grad()
+        loss.backward()
+        for optimizer in optimizers:
+            optimizer.step()
+        steps += 1
+    return model, steps
+
+
+def loss_of(model, batch):
+    logits = model(batch[:, :-1])
+    return F.cross_entropy(logits.flatten(0, 1), batch[:, 1:].flatten())
+
+
+@torch.no_grad()
+def judge(model, tokens):
+    """Return the mean loss, in nats a character, over all of a text in blocks."""
+    blocks = tokens[: (len(tokens) - 1) // CONTEXT * CONTEXT].view(-1, CONTEXT)
+    nexts = tokens[1 : blocks.numel() + 1].view(-1, CONTEXT)
+    logits = [model(part) for part in blocks.split(64)]
+    return F.cross_entropy(torch.cat(logits).flatten(0, 1), nexts.flatten()).item()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--folder")
+    parser.add_argument("--seconds", type=int, default=1800)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    text = Text(options.folder)
+    done = read_done(ROWS, KEY)
+    for rate in RATES:
+        key = "search", f"{rate}", f"{options.seconds // 12}", "0"
+        if key not in done:
+            model, steps = train(text, rate, options.seconds // 12, seed=0)
+            write(key, steps, judge(model, text.valid), "")
+    best = min(searched(options.seconds // 12), key=lambda row: float(row["valid"]))
+    model, steps = train(text, float(best["learning_rate"]), options.seconds, seed=0)
+    valid = judge(model, text.valid)
+    in_8_bits(model).eval()
+    key = "page", best["learning_rate"], f"{options.seconds}", "0"
+    write(key, steps, valid, judge(model, text.test))
+    store(model, text.characters)
+
+
+def write(key, steps, valid, test):
+    row = dict(zip(KEY, key, strict=True)) | {"steps": steps, "valid": f"{valid:.4f}"}
+    row["test"] = test and f"{test:.4f}"
+    append(ROWS, row | provenance())
+    print(row)
+
+
+def searched(seconds):
+    """Return the rows of the search, which took so many seconds each."""
+    with ROWS.open(newline="", encoding="utf-8") as file:
+        rows = [*csv.DictReader(file)]
+    return [r for r in rows if (r["part"], r["seconds"]) == ("search", f"{seconds}")]
+
+
+def store(model, characters):
+    """Store the figure for the front page."""
+    figure = show_writing(model, characters, PROMPT, length=CONTEXT)
+    PAGE.write_text(figure.html + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,202 @@
+"""A language model that writes on in the page, and whose heads can be switched off.
+
+Any small `GPT` or `Llama` of the library: its matrices travel in 8 bits, a scale for
+each row. writing_model.js computes with them; a test holds its logits equal to torch's.
+Where no JavaScript runs, a text is shown that was stored, and who attended to what.
+
+This module does not know how the model was trained.
+"""
+
+import base64
+import copy
+
+import numpy as np
+
+from .figure import Figure, canvas
+
+STEPS = 127  # of a weight in 8 bits, on each side of 0
+SHOWN = 24  # tokens of which the picture shows attention
+# The library's names of a block's maps, and what they are called on the page.
+MAPS = {"attention.W_Q": "Q", "attention.W_K": "K", "attention.W_V": "V"}
+MAPS |= {"attention.W_O": "O", "norm1": "norm1", "norm2": "norm2"}
+MAPS |= {"feed_forward.W_1": "up", "feed_forward.W_2": "down"}
+MAPS |= {"feed_forward.W_gate": "gate", "feed_forward.W_up": "up"}
+MAPS |= {"feed_forward.W_down": "down"}
+
+
+def show_writing(model, words, prompt, *, length=60, temperature=0.8, title=None):
+    """Show a language model that goes on with what the reader types.
+
+    ``words`` are the names of its vocabulary, single characters or words that are
+    joined by spaces; ``prompt`` is a text of them. What the model writes after it, up
+    to ``length`` tokens in all, is seen at first. Raises ValueError for a prompt with
+    other words, for a length beyond what the model reads, and for a model that is no
+    `GPT` or `Llama` of the library.
+    """
+    words = [str(word) for word in words]
+    separator = "" if all(len(word) == 1 for word in words) else " "
+    spec, weights = packed(model)
+    data = {"words": words, "separator": separator, "sizes": _sizes(model)}
+    if len(words) != model.token_embedding.num_embeddings:
+        raise ValueError(f"{len(words)} words do not name the model's vocabulary")
+    if length > length_of(model):
+        raise ValueError(f"length must be at most {length_of(model)}, got {length}")
+    model = in_8_bits(copy.deepcopy(model)).eval()
+    given = encode(prompt, words, separator)
+    tokens = _write(model, given, length, temperature)
+    written = separator.join(words[token] for token in tokens[len(given) :])
+    data |= {"prompt": prompt, "written": written, "temperature": temperature}
+    data |= {"spec": spec, "weights": base64.b64encode(weights).decode()}
+    maps = _attention(model, tokens)
+    data["maps"] = [[round(float(w), 3) for w in row[-SHOWN:]] for row in maps]
+    return Figure(
+        "writing",
+        data,
+        text=_sentence(data),
+        title=title,
+        shared=("colors.js", "writing_model.js"),
+        draw=_draw,
+    )
+
+
+def encode(text, words, separator=""):
+    """Return the token ids of a text; raises ValueError for what is no word."""
+    pieces = [*text] if not separator else text.split(separator)
+    unknown = sorted({*pieces} - {*words})
+    if unknown:
+        raise ValueError(f"the model does not know: {', '.join(map(repr, unknown))}")
+    return [words.index(piece) for piece in pieces]
+
+
+def packed(model):
+    """Return (the names and shapes of a model's weights, their bytes).
+
+    A matrix is its rows' scales in float32 and its entries in int8, filled up to a
+    multiple of 4 bytes; a vector is float32, and has 0 rows.
+    """
+    spec, parts = [], []
+    for name, weight in _named(model).items():
+        array = weight.detach().float().cpu().numpy()
+        if array.ndim == 2:
+            scales = np.abs(array).max(axis=1, keepdims=True) / STEPS
+            whole = np.rint(array / np.maximum(scales, 1e-12)).astype("<i1").tobytes()
+            parts += [scales.astype("<f4").tobytes(), whole, b"\0" * (-len(whole) % 4)]
+        else:
+            parts.append(array.astype("<f4").tobytes())
+        rows, columns = array.shape if array.ndim == 2 else (0, len(array))
+        spec.append([name, rows, columns])
+    return spec, b"".join(parts)
+
+
+def in_8_bits(model):
+    """Round a model's matrices, in place, to what the page computes with."""
+    import torch
+
+    with torch.no_grad():
+        for weight in _named(model).values():
+            if weight.ndim == 2:
+                scales = weight.abs().amax(dim=1, keepdim=True) / STEPS
+                weight.copy_((weight / scales.clamp(min=1e-12)).round() * scales)
+    return model
+
+
+def _named(model):
+    """Map names on the page to the model's parameters."""
+    found = {}
+    for name, weight in model.named_parameters():
+        name, kind = name.rsplit(".", 1)
+        if name.startswith("layers."):
+            _, layer, name = name.split(".", 2)
+            if name not in MAPS:
+                raise ValueError(f"a block has {name}, which the page cannot compute")
+            name = f"{layer}.{MAPS[name]}"
+        found[f"{name}.{kind}"] = weight
+    return found
+
+
+def _sizes(model):
+    """Return the numbers that a page needs besides the weights."""
+    attention = model.layers[0].attention
+    d_model, num_heads = model.token_embedding.embedding_dim, attention.num_heads
+    sizes = {"d_model": d_model, "num_heads": num_heads, "max_tokens": length_of(model)}
+    kv_size = attention.W_K.out_features
+    sizes["num_kv_heads"] = kv_size * num_heads // d_model
+    sizes["num_layers"] = len(model.layers)
+    rotary = getattr(attention, "rotary", None)
+    sizes["frequencies"] = [] if rotary is None else rotary.frequencies.tolist()
+    return sizes
+
+
+def length_of(model):
+    """Return the longest text that the model reads."""
+    if hasattr(model, "max_tokens"):
+        return model.max_tokens
+    return model.position_embedding.num_embeddings
+
+
+def _write(model, tokens, length, temperature):
+    """Go on until there are ``length`` tokens, by the draws that the page makes."""
+    import torch
+
+    from tutorial_lib.attention import KVCache
+
+    tokens, state, new = [*tokens], KVCache(), [*tokens]
+    with torch.no_grad():
+        while len(tokens) < length:
+            logits, state = model.decode_step(torch.tensor([new]), state)
+            probs = (logits[0].double() / temperature).softmax(dim=-1)
+            below = probs.cumsum(dim=-1) > dice(0, len(tokens))
+            new = [int(below.int().argmax())]
+            tokens += new
+    return tokens
+
+
+def dice(seed, position):
+    """Return the number from 0 to 1 that the page throws, to the bit."""
+    bits = (seed + 1) * 0x9E3779B1 ^ (position + 1) * 0x85EBCA6B
+    for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):
+        bits &= 0xFFFFFFFF
+        bits = (bits ^ bits >> shift) * factor
+    bits &= 0xFFFFFFFF
+    return (bits ^ bits >> 16) / 2**32
+
+
+def _attention(model, tokens):
+    """Return the weights of the last token, a row for each head of each layer."""
+    import torch
+
+    from tutorial_lib.recording import record_attention
+
+    with torch.no_grad(), record_attention(model) as maps:
+        model(torch.tensor([tokens]))
+    return torch.cat([weights[0, :, -1] for weights in maps.values()])
+
+
+def _sentence(data):
+    numbers = sum(max(rows, 1) * columns for _, rows, columns in data["spec"])
+    return (
+        f"A language model of {numbers:,} weights goes on with «{data['prompt']}»: "
+        f"«{data['written']}»"
+    )
+
+
+def _draw(data):
+    """Draw the text, and below it the attention of the last token by head."""
+    fig = canvas(6.4, 5.4)
+    above, below = fig.subfigures(2, height_ratios=[1, 2])
+    whole = data["prompt"] + data["separator"] + data["written"]
+    above.text(0.02, 0.9, whole, va="top", wrap=True, fontsize=9, family="monospace")
+    ax = below.subplots()
+    ax.imshow(data["maps"], cmap="Blues", vmin=0, vmax=1, aspect="auto")
+    sizes = data["sizes"]
+    names = [
+        f"layer {layer}, head {head}"
+        for layer in range(sizes["num_layers"])
+        for head in range(sizes["num_heads"])
+    ]
+    ax.set_yticks(range(len(names)), names, fontsize=7)
+    pieces = [*whole] if not data["separator"] else whole.split(data["separator"])
+    shown = pieces[-len(data["maps"][0]) :]
+    ax.set_xticks(range(len(shown)), shown, fontsize=8)
+    ax.set(xlabel="key: the last tokens of the text", ylabel="query: the last one")
+    return fig
