@@ -184,7 +184,8 @@ def test_figures_say_what_is_seen_at_first():
             generation(),
             "After «<bos>» a model generates, each token with the probability that it "
             f"had: cats ({chance([2.0, 1, 0, 0], 1)}), "
-            f"sleep ({chance([0.0, 2, 3, 1], 2)}), <eos> ({chance([1.0, 0, 0, 2], 3)}).",
+            f"sleep ({chance([0.0, 2, 3, 1], 2)}), "
+            f"<eos> ({chance([1.0, 0, 0, 2], 3)}).",
         ),
         (
             objects(),
