@@ -10,16 +10,11 @@ from tools.notebooks import chapters
 
 ROOT = Path(__file__).parents[1]
 SECOND = {
-    "01_queries_keys_values",
     "02_kernel_regression",
-    "03_attention_scoring",
-    "04_masks",
-    "05_seq2seq",
     "07_self_attention",
     "08_multi_head_attention",
     "10_transformer_block",
     "11_transformer",
-    "12_decoding_and_gpt",
     "13_reading_attention",
     "14_vision_transformer",
     "15_where_it_looks",

@@ -75,7 +75,7 @@ generation = maker(figures.show_generation, LOGITS, BACKWARD, TEXT, TEXT)
 induction = maker(figures.show_induction)
 kernel_regression = maker(figures.show_kernel_regression, X, Y, query=1.2, width=0.6)
 learning = maker(
-    figures.show_learning, KEYS, PLACES, labels=TOWNS, places={"middle": [1, 0.5]}
+    figures.show_learning, KEYS, PLACES, labels=TOWNS, landmarks={"middle": [1, 0.5]}
 )
 objects = maker(figures.show_objects, SCENES, SAID_OF_SCENES, SCENE_MASKS, steps=STEPS)
 patches = maker(figures.show_patch_attention, PATCH_WEIGHTS, IMAGE)

@@ -165,9 +165,9 @@ def test_figures_say_what_is_seen_at_first():
         ),
         (
             show_sampling([0.0, 0.0, 0.0, -50.0], "abcd", k=2, prompt="x y"),
-            "The next word after «x y», at temperature 1: 2 of 4 words may be drawn; "
-            "the likeliest, «c», has probability 0.500; the entropy is 0.69 nats, as "
-            "if 2.0 words were as likely.",
+            "The next token after «x y», at temperature 1: 2 of 4 tokens may be drawn; "
+            "the most probable, «c», has probability 0.500; the entropy is 0.69 nats, "
+            "as if 2.0 tokens were equally probable.",
         ),
         (
             show_softmax([0.0, 0.0, 0.0, 0.0], labels="abcd"),
@@ -176,9 +176,15 @@ def test_figures_say_what_is_seen_at_first():
             "equally.",
         ),
         (
+            show_softmax([0.0, 0.0], labels="ab", d_k=None),
+            "Softmax of 2 scores at temperature 1: the largest weight, 0.500, is that "
+            "of «a».",
+        ),
+        (
             generation(),
-            "After «<bos>» a model writes, each word with the probability that it had: "
-            f"cats ({chance([2.0, 1, 0, 0], 1)}), sleep ({chance([0.0, 2, 3, 1], 2)}), "
+            "After «<bos>» a model generates, each token with the probability that it "
+            f"had: cats ({chance([2.0, 1, 0, 0], 1)}), "
+            f"sleep ({chance([0.0, 2, 3, 1], 2)}), "
             f"<eos> ({chance([1.0, 0, 0, 2], 3)}).",
         ),
         (
@@ -216,13 +222,13 @@ def test_an_empty_window_is_said_and_drawn():
 
 
 def test_learning_says_how_it_ends_in_the_unit_it_is_given():
-    figure = show_learning(torch.eye(3), CORNERS, step_size=5)
+    figure = show_learning(torch.eye(3), CORNERS, learning_rate=5)
     assert figure.text == (
         f"A query that learns. After {len(learn(figure.data)) - 1} steps of gradient "
         "descent its output is 0.01 from «key 0», and the weights are 0.99 for «key "
         "0», 0.01 for «key 1», 0.01 for «key 2»."
     )
-    figure = show_learning(torch.eye(3), CORNERS, step_size=1, unit=(1000, "km"))
+    figure = show_learning(torch.eye(3), CORNERS, learning_rate=1, unit=(1000, "km"))
     assert "is 10 km from «key 0»" in figure.text
 
 
@@ -250,7 +256,7 @@ def test_windows_without_a_shift_and_of_one_layer_are_heard_of_less():
 def test_sampling_keeps_what_its_numbers_say(options, kept, first):
     logits = torch.tensor([0.1, 0.4, 0.2, 0.3]).log()
     text = show_sampling(logits, "abcd", **options).text
-    assert f"{kept} of 4 words" in text
+    assert f"{kept} of 4 tokens" in text
     assert f"«b», has probability {first:.3f}" in text
 
 
@@ -372,20 +378,22 @@ def test_the_frame_holds_points_truth_and_query():
 
 
 def test_a_first_step_of_learning_worked_by_hand():
-    # Equal weights read (1, 1)/3. The error is (1, -2)/3; the slopes of the scores by
-    # it are 2/3 (v - output)·error = (2, 8, -10)/27, and one step takes 9 of each.
-    path = learn(show_learning(torch.eye(3), CORNERS, wanted="key 2", step_size=9).data)
+    # Equal weights read (1, 1)/3. The error is (1, -2)/3; its derivatives by the scores
+    # are 2/3 (v - output)·error = (2, 8, -10)/27, and one step takes 9 of each.
+    path = learn(
+        show_learning(torch.eye(3), CORNERS, target="key 2", learning_rate=9).data
+    )
     assert path[0][1] == pytest.approx([1 / 3, 1 / 3])
     powers = np.exp([-2 / 3, -8 / 3, 10 / 3])
     assert path[1][0] == pytest.approx(powers / powers.sum())
 
 
-def test_a_map_knows_its_hull_and_the_sizes_of_a_step():
+def test_a_map_knows_its_hull_and_the_learning_rates_to_choose_from():
     inside = [[0.2, 0.3], [0.5, 0.5]]  # the second lies on a side
-    data = show_learning(torch.eye(5), inside + CORNERS, step_size=0.25).data
+    data = show_learning(torch.eye(5), inside + CORNERS, learning_rate=0.25).data
     assert data["hull"] == [[0, 0], [1, 0], [0, 1]]
-    sizes = data["sizes"]
-    assert sizes == sorted(sizes) and {0.01, 0.1, 0.2, 0.25, 0.3, 5.0} <= {*sizes}
+    rates = data["learning_rates"]
+    assert rates == sorted(rates) and {0.01, 0.1, 0.2, 0.25, 0.3, 5.0} <= {*rates}
 
 
 def test_temperature_divides_the_scores():

@@ -21,19 +21,19 @@ def weights(page):
 def test_buttons_and_arrow_keys_write_a_word_or_take_it_back(shown):
     page = shown(generation())
     assert written(page) == ["<bos>"]
-    click(page, "Next word")
+    click(page, "Next token")
     assert written(page) == ["<bos>", "cats"]
     assert weights(page) == ["0.20", "0.80"]
-    page.get_by_label("attention of", exact=True).select_option("block 0")
+    page.get_by_label("attention of", exact=True).select_option("layer 0")
     assert weights(page) == ["0.50", "0.50"]
-    page.get_by_label("attention of", exact=True).select_option("block 1")
+    page.get_by_label("attention of", exact=True).select_option("layer 1")
     click(page, "Back")
     click(page, "Back")  # before the first word there is nothing
     assert written(page) == ["<bos>"]
     press_in_stage(page, "ArrowRight")
     assert said(page) == (
-        "«cats» looks most at «cats». The likeliest next word is «sleep» and is drawn, "
-        "which has probability 0.644."
+        "«cats» attends most to «cats». The most probable next token is «sleep» "
+        "(0.644), and it is drawn."
     )
     assert page.locator(".drawn").all_inner_texts() == ["sleep"]
     press(page, "ArrowRight", "ArrowRight", "ArrowRight")

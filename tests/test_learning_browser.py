@@ -27,7 +27,7 @@ RUN = """
 let state = lookUp(data.labels.map(() => 0), data.values);
 return count(steps + 1).map(() => {
   const { weights, output } = state;
-  state = descend(state, data, data.shown.target, data.shown.size);
+  state = descend(state, data, data.shown.target, data.shown.learning_rate);
   return [...weights, ...output];
 });
 """
@@ -59,7 +59,7 @@ def weights_shown(page):
 
 
 def choose(page, name):
-    page.get_by_label("answer wanted", exact=True).select_option(name)
+    page.get_by_label("target", exact=True).select_option(name)
 
 
 @pytest.fixture
@@ -81,14 +81,16 @@ def learned(page):
     return said(page)
 
 
-@pytest.mark.parametrize(("wanted", "size"), [("east", 0.1), ("town", 0.2)])
-def test_the_browser_moves_the_query_as_torch_s_gradients_do(wanted, size, shown):
-    data = learning(wanted=wanted, step_size=size).data
+@pytest.mark.parametrize(("target", "learning_rate"), [("east", 0.1), ("town", 0.2)])
+def test_the_browser_moves_the_query_as_torch_s_gradients_do(
+    target, learning_rate, shown
+):
+    data = learning(target=target, learning_rate=learning_rate).data
     path = learn(data)
     steps = len(path) - 1
     assert steps > 50  # not over in a moment
-    target = torch.tensor(data["shown"]["target"])
-    expected = by_autograd(target, size, steps)
+    point = torch.tensor(data["shown"]["target"])
+    expected = by_autograd(point, learning_rate, steps)
     shown_path = by_javascript(shown(learning()), data, steps)
     assert torch.allclose(shown_path, expected, atol=1e-5, rtol=0)
     rows = [torch.tensor([*weights, *output]) for weights, output in path]
@@ -96,7 +98,7 @@ def test_the_browser_moves_the_query_as_torch_s_gradients_do(wanted, size, shown
 
 
 def test_it_begins_at_the_mean_and_a_step_shows_the_weights_after_it(shown):
-    page = shown(learning(step_size=0.5))
+    page = shown(learning(learning_rate=0.5))
     assert weights_shown(page) == MEAN
     assert said(page) == (
         "The query is 0 and its 5 weights are equal, so the output is the mean of the "
@@ -111,7 +113,7 @@ def test_it_begins_at_the_mean_and_a_step_shows_the_weights_after_it(shown):
 
 
 def test_corners_and_mixtures_are_found_and_each_time_from_the_same_start(stopped):
-    figure = learning(step_size=0.5, wanted="town")
+    figure = learning(learning_rate=0.5, target="town")
     page = stopped(figure)
     before, first = said(page), learned(page)
     steps, away = re.search(r"after (\d+) steps: .* is ([\d.]+) from", first).groups()
@@ -128,29 +130,29 @@ def test_corners_and_mixtures_are_found_and_each_time_from_the_same_start(stoppe
 
 
 def test_what_cannot_be_found_is_said_to_be_stuck_or_out_of_reach(stopped):
-    page = stopped(learning(step_size=50))
+    page = stopped(learning(learning_rate=50))
     choose(page, "middle")
     assert "nothing moves any more" in learned(page)
     assert max(weights_shown(page)) == 1
     corners = [[0, 0], [1, 0], [0, 1]]
-    page = stopped(show_learning(torch.eye(3), corners, step_size=1))
+    page = stopped(show_learning(torch.eye(3), corners, learning_rate=1))
     press_in_stage(page, *["ArrowRight"] * 40, *["ArrowUp"] * 40)
     click(page, "Step")
     assert "Outside the hull no average can arrive." in said(page)
 
 
-def test_the_answer_wanted_follows_mouse_and_keys_and_learning_begins_anew(shown):
-    page = shown(learning(step_size=0.5))
+def test_the_target_follows_mouse_and_keys_and_learning_begins_anew(shown):
+    page = shown(learning(learning_rate=0.5))
     click(page, "Step")
     x, y = handle(page, TARGET)
     drag(page, (x, y), (x + 150, y - 60))
     assert handle(page, TARGET) == pytest.approx((x + 150, y - 60), abs=1)
     assert weights_shown(page) == MEAN
-    assert said(page).endswith("from the place wanted.")
+    assert said(page).endswith("from the target.")
     x, y = handle(page, "circle.ring >> nth=2")
     page.mouse.click(x + 4, y)
     assert said(page).endswith("from «east».")
-    chosen = page.get_by_label("answer wanted", exact=True)
+    chosen = page.get_by_label("target", exact=True)
     assert chosen.evaluate("select => select.selectedOptions[0].text") == "east"
     choose(page, "west")
     x, y = handle(page, TARGET)
@@ -167,11 +169,11 @@ def test_a_finger_drags_the_ring_taps_elsewhere_and_scrolls(shown):
     page.touchscreen.tap(x + 60, y - 70)
     assert handle(page, TARGET) == pytest.approx((x + 60, y - 70), abs=1)
     touch_drag(page, (x + 200, y + 10), (x + 200, y - 60))
-    assert said(page).endswith("from the place wanted.")
+    assert said(page).endswith("from the target.")
 
 
 def test_everything_is_done_by_keyboard_alone(stopped):
-    page = stopped(learning(step_size=0.5))
+    page = stopped(learning(learning_rate=0.5))
     press(page, "Tab", "Tab", "Enter")
     assert said(page).startswith("Step 1:")
     press(page, "Tab", "Tab", "ArrowDown", "ArrowDown")
@@ -184,7 +186,7 @@ def test_everything_is_done_by_keyboard_alone(stopped):
 
 
 def test_learning_rests_while_it_is_paused_or_out_of_sight(stopped):
-    page = stopped(learning(step_size=0.01))
+    page = stopped(learning(learning_rate=0.01))
     click(page, "Learn")
     page.clock.run_for(500)
     learning_there = said(page)
@@ -213,6 +215,6 @@ IN_SIGHT = """(wanted) => new Promise((resolve) => {
 
 
 def test_who_wants_no_motion_sees_the_end_at_once(shown):
-    page = shown(learning(step_size=0.5), reduced_motion="reduce")
+    page = shown(learning(learning_rate=0.5), reduced_motion="reduce")
     click(page, "Learn")
     assert said(page).startswith("Found after")

@@ -143,9 +143,12 @@ def test_there_is_a_map_of_weights_and_a_figure_to_move(path):
     sources = [source_of(cell) for cell in code_cells(path)]
     if is_excursion(path):
         return
-    map_of_weights = re.compile(r"show_heatmaps\(|show_images\(.*weights=", re.DOTALL)
+    map_of_weights = re.compile(
+        r"show_heatmaps\(|show_generation\(|show_images\(.*weights=", re.DOTALL
+    )
     assert any(map_of_weights.search(source) for source in sources)
-    assert any(FIGURE_CALL.search(source) for source in sources)
+    moves = [FIGURE_CALL.search(source) or "explore(" in source for source in sources]
+    assert any(moves)
 
 
 def test_every_picture_has_a_caption_a_name_and_an_alternative_text(path):

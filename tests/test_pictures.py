@@ -38,7 +38,6 @@ WEIGHTS = torch.tensor([0.05, 0.62, 0.08, 0.05, 0.15, 0.05])
 HEADS = torch.tensor([[0.8, 0.1, 0.1, 0.0], [0.1, 0.1, 0.1, 0.7]])
 TWO = {"query": "q?", "keys": ["a", "b"], "values": ["x", "y"], "output": "o"}
 KERNEL = torch.tensor([1.0, 4.0]), torch.tensor([3.0, 5.0])
-MASKS = {"all": torch.ones(4, 4).bool(), "past": torch.ones(4, 4).tril().bool()}
 CHANGES = {"exchange": (2, "ran", "no"), "cover": (0, "▢", "yes")}
 PICTURES = {
     "lookup": lambda: show_lookup([0.1, 0.9], **TWO),
@@ -49,7 +48,7 @@ PICTURES = {
     "kernel beyond the keys": lambda: show_kernel(
         *KERNEL, query=4.9, width=1.0, key="km {:g}", value="{:g} m"
     ),
-    "masks": lambda: show_masks(MASKS, ["the", "cat", "sat", "up"], query=1),
+    "masks": lambda: show_masks(["the", "cat", "sat", "up"], query=1, prompt=3),
     "product": lambda: show_scaled_dot_product(
         torch.eye(3), torch.ones(4, 3).tril(), torch.ones(4, 2), query=1
     ),
@@ -205,10 +204,10 @@ def test_the_matrices_of_a_product_have_their_shapes_and_numbers():
 
 def test_masks_draw_a_line_for_each_pair_and_fill_its_cell():
     fig = PICTURES["masks"]()
-    assert len(arrows(fig, "query")) == 4 + 2  # all four keys, and the two up to itself
-    assert len({line[:2] for line in arrows(fig, "query")}) == 2  # one query each
-    assert len(arrows(fig, "line")) == 3 * 4 + 1 + 3 + 4
-    assert sum(full > 0 for full in cells(fig, "query")) == 16 + 10
+    assert len(arrows(fig, "query")) == 4 + 2 + 3  # all keys, the past, the prompt
+    assert len({line[:2] for line in arrows(fig, "query")}) == 3  # one query each
+    assert len(arrows(fig, "line")) == 3 * 4 + (1 + 3 + 4) + (3 + 3 + 4)
+    assert sum(full > 0 for full in cells(fig, "query")) == 16 + 10 + 13
 
 
 def test_in_self_attention_one_query_meets_all_keys_and_the_values_come_back_to_it():
@@ -254,16 +253,16 @@ def test_every_head_attends_elsewhere_and_leads_to_its_part():
     assert output[0] < found["W_O"][0][0] < output[2]
 
 
-def test_an_encoder_gives_its_last_state_and_a_decoder_reads_what_it_wrote():
+def test_an_encoder_gives_both_last_states_and_a_decoder_reads_what_it_wrote():
     fig = PICTURES["encoder-decoder"]()
     found = texts(fig)
     (c, _), *h = found["c"][0], *(x for x, _ in found["h"])
     s = [x for x, _ in found["s"]]
     assert [found[word][0][0] for word in ("<bos>", "il", "dormait", "<eos>")] == s
     into = [line[0:3:2] for line in arrows(fig, "key") if line[3] > 1.5]
-    assert into == [pytest.approx((h[-1], c))]
+    assert into == [pytest.approx((last, c)) for last in (h[0], h[-1])]
     given = [line[0:3:2] for line in arrows(fig, "value")]
-    assert given == [pytest.approx((c, s[0]))]
+    assert given == [pytest.approx((c, state)) for state in s]
     lines = [line for line in arrows(fig, "quiet") if line[1] > 2.5]
     read = [(line[0], line[2]) for line in lines if line[0] != line[2]]
     assert read == [pytest.approx(pair, abs=0.2) for pair in itertools.pairwise(s)]

@@ -1,7 +1,6 @@
-"""The page of results, and chapter 12, say what the benchmarks of GPTs measured."""
+"""The page of results says what the benchmarks of GPTs measured."""
 
 import csv
-import json
 import math
 import re
 import statistics
@@ -135,14 +134,3 @@ def test_the_rewrite_of_nanogpt_is_compared_with_the_number_that_its_readme_tell
         for row in of("gpt_gpu.csv", "nanoGPT")
     }
     assert len(tenth) == 1 and f"has {tenth.pop()} there" in TEXT
-
-
-def test_chapter_12_compares_with_the_five_runs_that_were_stored():
-    rows = read("half_a_minute.csv")
-    text = (ROOT / "notebooks" / "12_decoding_and_gpt.ipynb").read_text("utf-8")
-    [cell] = [cell for cell in json.loads(text)["cells"] if cell["id"] == "own"]
-    source = "".join(cell["source"])
-    assert len(rows) == 5 and {row["threads"] for row in rows} == {"1"}
-    for row in rows:
-        name = row["run"].replace("as in the chapter", "the chapter's model")
-        assert f'"{name}": {float(row["perplexity"]):.2f},' in source

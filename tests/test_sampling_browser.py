@@ -20,8 +20,8 @@ def test_the_sliders_do_what_the_library_s_functions_do(shown):
     assert chances_shown(page) == as_shown(first)
     entropy = torch.special.entr(first).sum()
     assert said(page) == (
-        f"4 of 4 words may be drawn. Entropy {entropy:.2f} nats, as if "
-        f"{entropy.exp():.1f} words were as likely."
+        f"4 of 4 tokens may be drawn. Entropy {entropy:.2f} nats, as if "
+        f"{entropy.exp():.1f} tokens were equally probable."
     )
     slider(page, "temperature T").fill("0.3")  # 10 to this power
     tempered = apply_temperature(SCORES, 2.0)
@@ -45,7 +45,7 @@ def test_the_sliders_do_what_the_library_s_functions_do(shown):
     assert chances_shown(page) == as_shown(first)
     slider(page, "top-k").focus()
     press(page, "ArrowLeft", "ArrowLeft")
-    assert "2 of 4 words may be drawn" in said(page)
+    assert "2 of 4 tokens may be drawn" in said(page)
     assert slider(page, "top-k").get_attribute("aria-valuetext") == "2"
 
 

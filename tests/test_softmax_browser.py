@@ -34,7 +34,7 @@ def test_scores_follow_the_mouse_and_the_keys(shown):
     entropy = torch.special.entr(weights).sum()
     assert said(page) == (
         f"Entropy {entropy:.2f} nats, as if {entropy.exp():.1f} of 4 keys shared the "
-        "weight equally. Largest gradient, max w(1 − w): "
+        "weight equally. Largest gradient, max α(1 − α): "
         f"{(weights * (1 - weights)).max():.4f} (at most 0.25)."
     )
     track = page.get_by_label("score of cat").bounding_box()
@@ -85,6 +85,8 @@ def test_without_d_k_there_is_nothing_to_divide_by(shown):
     assert page.get_by_label("d_k", exact=True).count() == 0
     assert_shows(page, SCORES)
     assert page.locator("p").first.inner_text().endswith("input = score / T")
+    largest = SCORES.softmax(0).max()
+    assert said(page) == f"The largest weight is {largest:.2f}, that of «cat»."
 
 
 def test_an_arrow_key_moves_a_score_from_where_it_stands(shown):

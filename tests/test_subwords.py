@@ -8,7 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tutorial_lib.data import DataError, downloads, load_stories260k
-from tutorial_lib.data.subwords import SubwordTokenizer, read_tokenizer
+from tutorial_lib.data.subwords import (
+    SubwordTokenizer,
+    byte_tokenizer,
+    read_tokenizer,
+)
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 BYTES = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256))]
@@ -46,6 +50,13 @@ def test_merges_come_by_score_and_unknown_characters_are_bytes(text, expected):
 def test_every_text_comes_back(text):
     tokenizer = by_hand()
     assert tokenizer.decode(tokenizer.encode(text)) == text
+
+
+def test_a_tokenizer_of_bytes_needs_no_file():
+    tokenizer = byte_tokenizer()
+    assert len(tokenizer) == 259 and tokenizer.tokens == BYTES
+    assert tokenizer.encode("é") == [1, 3 + 0x20, 3 + 0xC3, 3 + 0xA9]
+    assert tokenizer.decode(tokenizer.encode("Zoë ate.")) == "Zoë ate."
 
 
 def test_a_continuation_keeps_its_first_blank():

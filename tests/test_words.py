@@ -58,6 +58,7 @@ EXCEPTIONS = {
     "learning_rate": "the field's word",
     "error_rate": "the field's word",
     "acceptance_rate": "the field's word",
+    "prefix_mask": "the field's word",
     "slopes": "what the authors of ALiBi call them",
 }
 

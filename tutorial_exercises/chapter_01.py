@@ -131,8 +131,8 @@ distributes its attention over the keys. Look at `dim=`.
 """
 
 
-@Exercise("1.3", "The slope is a covariance", axes="d_v d_k")
-def slope_of_lookup(query, keys, values):
+@Exercise("1.3", "The derivative is a covariance", axes="d_v d_k")
+def output_jacobian(query, keys, values):
     """Return the derivative of the output by the query, from the formula above."""
     weights = (keys @ query).softmax(dim=0)  # (key,)
     centered_values = values - weights @ values
@@ -141,7 +141,7 @@ def slope_of_lookup(query, keys, values):
     return (weights[:, None] * centered_values).T @ centered_keys  # (d_v, d_k)
 
 
-@slope_of_lookup.oracle
+@output_jacobian.oracle
 def _(query, keys, values):
     query, keys, values = query.double(), keys.double(), values.double()
 
@@ -154,7 +154,7 @@ def _(query, keys, values):
     return torch.stack(columns, dim=-1).float()
 
 
-@slope_of_lookup.cases
+@output_jacobian.cases
 def _():
     label = "it agrees with finite differences"
     yield label, torch.randn(3), torch.randn(5, 3), torch.randn(5, 2)
@@ -162,7 +162,7 @@ def _():
     yield label, torch.tensor([100.0, 0, 0]), torch.eye(3), torch.randn(3, 2)
 
 
-@slope_of_lookup.demand("it comes from the formula, without autograd")
+@output_jacobian.demand("it comes from the formula, without autograd")
 def _(answer):
     with torch.inference_mode():  # here autograd records nothing
         try:
@@ -174,7 +174,7 @@ def _(answer):
         return "This is right, but autograd computed it. Compute it from the formula above."
 
 
-slope_of_lookup.hints = """
+output_jacobian.hints = """
 - The weights are `(keys @ query).softmax(dim=0)`.
 - The mean value is `weights @ values`, the mean key `weights @ keys`. Subtract
   them from every value and every key.
@@ -182,7 +182,7 @@ slope_of_lookup.hints = """
   @ centered_keys`.
 """
 
-slope_of_lookup.mistakes = """
+output_jacobian.mistakes = """
 The weighted means are not subtracted: the formula has each value minus the mean value,
 and each key minus the mean key.
     (weights[:, None] * centered_values).T @ centered_keys → (weights[:, None] * values).T @ keys
@@ -216,7 +216,7 @@ right:
 """
 
 
-@Exercise("1.4", "When is the slope gone?", tolerance=0)
+@Exercise("1.4", "When does the gradient vanish?", tolerance=0)
 def smallest_lead():
     """The first weight is about 1 - 2e^-lead, so its derivative by its own score is about
     2e^-lead: 1.7e-6 at 14, 6e-7 at 15."""

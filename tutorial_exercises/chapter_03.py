@@ -11,7 +11,7 @@ from tutorial_exercises.watch import Watch
 from tutorial_lib.attention import masked_softmax, scaled_dot_product_attention
 
 
-@Exercise("3.1", "Predict the spread of a score", tolerance=0.05)
+@Exercise("3.1", "Predict the standard deviation of a score", tolerance=0.05)
 def score_deviation():
     """The product of two entries has the variance 2² · 3² = 36. 25 of them sum to 900,
     whose root is 30, and √d_k = 5 makes it 6. The division removes the effect of d_k;
@@ -215,24 +215,24 @@ right:
 
 
 @Exercise("3.4", "Additive scores in little memory", axes="batch query key")
-def frugal_additive_scores(queries, keys, W_Q, W_K, v):
-    """Score by tanh(q W_Q + k W_K) v, one query at a time."""
+def frugal_additive_scores(queries, keys, W_Q, W_K, w_v):
+    """Score by tanh(q W_Q + k W_K) w_v, one query at a time."""
     Q, K = queries @ W_Q, keys @ W_K  # (batch, query, d_hidden), (batch, key, d_hidden)
-    rows = [torch.tanh(Q[:, i, None] + K) @ v for i in range(Q.shape[1])]
+    rows = [torch.tanh(Q[:, i, None] + K) @ w_v for i in range(Q.shape[1])]
     return torch.stack(rows, dim=1)  # (batch, query, key)
 
 
 @frugal_additive_scores.oracle
-def _(queries, keys, W_Q, W_K, v):
+def _(queries, keys, W_Q, W_K, w_v):
     scores = torch.zeros(*queries.shape[:2], keys.shape[1])
     for b, i, j in (scores == 0).nonzero().tolist():
         hidden = torch.tanh(queries[b, i] @ W_Q + keys[b, j] @ W_K)
-        scores[b, i, j] = (v * hidden).sum()
+        scores[b, i, j] = (w_v * hidden).sum()
     return scores
 
 
 def network(query=6, d_hidden=8):
-    """Return queries, keys, W_Q, W_K and v of sizes that all differ."""
+    """Return queries, keys, W_Q, W_K and w_v of sizes that all differ."""
     sizes = (2, query, 3), (2, 5, 4), (3, d_hidden), (4, d_hidden), (d_hidden,)
     return [torch.randn(size) for size in sizes]
 
@@ -251,7 +251,7 @@ def _(answer):
         return (
             f"The scores are right, but one tensor has {largest} entries (at most "
             f"{limit}), and {seen.held} are held at once (below {everything}). Loop "
-            "over the queries or the keys, not over the batch alone, and multiply by v "
+            "over the queries or the keys, not over the batch alone, and multiply by w_v "
             "inside the loop."
         )
 
@@ -264,22 +264,22 @@ frugal_additive_scores.hints = """
 """
 
 frugal_additive_scores.mistakes = """
-This is the dot product of query and key. Add them, take tanh, then multiply by v.
+This is the dot product of query and key. Add them, take tanh, then multiply by w_v.
     torch.stack(rows, dim=1) → Q @ K.transpose(1, 2)
 The tanh is missing: the score is a sum of a term for the query and one for the key.
     torch.tanh(Q[:, i, None] + K) → (Q[:, i, None] + K)
 You take the tanh of query and key separately. Add them first, so that they interact.
     torch.tanh(Q[:, i, None] + K) → (Q[:, i, None].tanh() + K.tanh())
-You multiply by v before the tanh. Take the tanh of each hidden unit first, then v.
-    torch.tanh(Q[:, i, None] + K) @ v → torch.tanh((Q[:, i, None] + K) @ v)
+You multiply by w_v before the tanh. Take the tanh of each hidden unit first, then w_v.
+    torch.tanh(Q[:, i, None] + K) @ w_v → torch.tanh((Q[:, i, None] + K) @ w_v)
 These are weights, which sum to 1. The exercise asks for scores: no softmax.
     torch.stack(rows, dim=1) → torch.stack(rows, dim=1).softmax(dim=-1)
 You multiply the projected query and key. The additive score adds them.
     Q[:, i, None] + K → Q[:, i, None] * K
 right:
-    torch.tanh(Q[:, i, None] + K) @ v for i in range(Q.shape[1]) → torch.tanh(Q + K[:, j, None]) @ v for j in range(K.shape[1])
+    torch.tanh(Q[:, i, None] + K) @ w_v for i in range(Q.shape[1]) → torch.tanh(Q + K[:, j, None]) @ w_v for j in range(K.shape[1])
     and torch.stack(rows, dim=1) → torch.stack(rows, dim=2)
-    torch.stack(rows, dim=1) → sum(w * torch.tanh(q[..., None] + k[:, None]) for w, q, k in zip(v, Q.unbind(-1), K.unbind(-1)))
+    torch.stack(rows, dim=1) → sum(w * torch.tanh(q[..., None] + k[:, None]) for w, q, k in zip(w_v, Q.unbind(-1), K.unbind(-1)))
 """
 
 

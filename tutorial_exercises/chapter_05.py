@@ -219,7 +219,7 @@ def ngrams(words, n):
     return Counter(tuple(words[i : i + n]) for i in range(len(words) - n + 1))
 
 
-@Exercise("5.3", "BLEU of a corpus", tolerance=1e-6)
+@Exercise("5.3", "Corpus BLEU", tolerance=1e-6)
 def corpus_bleu(outputs, references):
     """Return BLEU of many sentences, from 0 to 1."""
     words, wanted = sum(map(len, outputs)), sum(map(len, references))
@@ -337,43 +337,43 @@ right:
 """
 
 
-@Exercise("5.4", "How fine must the card be?")
-def round_card(card, bits):
+@Exercise("5.4", "Quantize the context vector")
+def quantize(context, bits):
     """Keep so many bits of every entry of a context vector."""
     count = 2**bits  # of intervals between −1 and 1
-    indices = ((card + 1) / 2 * count).floor().clamp(max=count - 1)  # from 0
+    indices = ((context + 1) / 2 * count).floor().clamp(max=count - 1)  # from 0
     return (indices + 0.5) / count * 2 - 1
 
 
-@round_card.oracle
-def _(card, bits):
+@quantize.oracle
+def _(context, bits):
     count = 2**bits
-    middles = torch.linspace(-1, 1, 2 * count + 1, dtype=card.dtype)[1::2]
-    gaps = (card.unsqueeze(-1) - middles).abs()  # (batch, d_encoder, interval)
+    middles = torch.linspace(-1, 1, 2 * count + 1, dtype=context.dtype)[1::2]
+    gaps = (context.unsqueeze(-1) - middles).abs()  # (batch, d_encoder, interval)
     return middles[gaps.argmin(dim=-1)]
 
 
-@round_card.cases
+@quantize.cases
 def _():
-    card = torch.tensor([[-0.9, -0.1, 0.2, 0.8]])
-    yield "two bits allow the values −0.75, −0.25, 0.25 and 0.75", card, 2
+    context = torch.tensor([[-0.9, -0.1, 0.2, 0.8]])
+    yield "two bits allow the values −0.75, −0.25, 0.25 and 0.75", context, 2
     for bits in (1, 3, 5):
         yield "each extra bit halves the intervals", 2 * torch.rand(3, 8) - 1, bits
-    card = torch.tensor([[-1.0, 1.0, 0.99]])
-    yield "−1 is in the first interval, and 1 in the last", card, 2
+    context = torch.tensor([[-1.0, 1.0, 0.99]])
+    yield "−1 is in the first interval, and 1 in the last", context, 2
     yield "a batch of one, or no batch axis", 2 * torch.rand(1, 5) - 1, 3
     yield "a batch of one, or no batch axis", 2 * torch.rand(5) - 1, 3
 
 
-round_card.hints = """
+quantize.hints = """
 - Number the intervals from the left, starting with 0. An entry x lies at the fraction
   (x + 1) / 2 of the way from −1 to 1.
-- `((card + 1) / 2 * 2**bits).floor()` is the index of the interval. An entry of exactly
+- `((context + 1) / 2 * 2**bits).floor()` is the index of the interval. An entry of exactly
   1 would get an index beyond the last: `.clamp(max=2**bits - 1)`.
 - The middle of interval i lies at the fraction (i + 0.5) / 2**bits of the way.
 """
 
-round_card.mistakes = """
+quantize.mistakes = """
 You use as many intervals as there are bits. Each bit doubles their number: 2**bits.
     count = 2**bits  # → count = bits  #
 You return the lower end of each interval. Its middle lies half an interval higher.
@@ -385,16 +385,16 @@ You return the index of each interval. Return its middle, between −1 and 1.
 Your middles lie between 0 and 1. For −1 to 1 multiply by 2 and subtract 1.
     count * 2 - 1 → count
 Your intervals cover 0 to 1 only. For −1 to 1 add 1 and divide by 2 first.
-    ((card + 1) / 2 * count).floor().clamp(max=count - 1) → (card * count).floor().clamp(0, count - 1)
+    ((context + 1) / 2 * count).floor().clamp(max=count - 1) → (context * count).floor().clamp(0, count - 1)
 You round to values that include −1 and 1. Round to the middles of 2**bits intervals.
-    (indices + 0.5) / count * 2 - 1 → ((card + 1) / 2 * (count - 1)).round() / (count - 1) * 2 - 1
-    (indices + 0.5) / count * 2 - 1 → ((card + 1) / 2 * count).round() / count * 2 - 1
+    (indices + 0.5) / count * 2 - 1 → ((context + 1) / 2 * (count - 1)).round() / (count - 1) * 2 - 1
+    (indices + 0.5) / count * 2 - 1 → ((context + 1) / 2 * count).round() / count * 2 - 1
 Your intervals reach from the smallest to the largest entry. They always cover −1 to 1.
-    (card + 1) / 2 → (card - card.min()) / (card.max() - card.min())
-    and (indices + 0.5) / count * 2 - 1 → (indices + 0.5) / count * (card.max() - card.min()) + card.min()
+    (context + 1) / 2 → (context - context.min()) / (context.max() - context.min())
+    and (indices + 0.5) / count * 2 - 1 → (indices + 0.5) / count * (context.max() - context.min()) + context.min()
 An entry of 1 gets an interval beyond the last. It lies in the last: clamp the indices.
     .clamp(max=count - 1) →
 right:
     floor().clamp(max=count - 1)  # from 0 → int().clamp(max=count - 1)
-    (indices + 0.5) → (torch.bucketize(card, torch.linspace(-1, 1, count + 1)[1:-1], right=True) + 0.5)
+    (indices + 0.5) → (torch.bucketize(context, torch.linspace(-1, 1, count + 1)[1:-1], right=True) + 0.5)
 """

@@ -11,7 +11,7 @@ from tutorial_lib.masks import padding_mask
 @Exercise("6.1", "Project the keys once", axes="batch query d_hidden")
 def unroll(attention, cell, hidden, encoder_outputs, mask, steps):
     """Attend and step in turn; return the hidden states (batch, query, d_hidden)."""
-    keys = attention.W_K(encoder_outputs)  # (batch, key, d_attention), once for all steps
+    keys = attention.W_K(encoder_outputs)  # (batch, key, d_attention), only once
     states = []
     for _ in range(steps):
         context = attention.attend(hidden.unsqueeze(1), keys, encoder_outputs, mask)
@@ -126,8 +126,7 @@ def _():
     changed, positions = 2, range(4)
     forward = [j for j in positions if changed in positions[: j + 1]]
     backward = [j for j in positions if changed in positions[j:]]
-    both = sorted({*forward, *backward})
-    return {"forward": forward, "backward": backward, "both": both}
+    return {"forward": forward, "backward": backward, "both": [*positions]}
 
 
 @changed_positions.demand("the positions that change")
@@ -138,10 +137,7 @@ def _(answer):
     except (TypeError, ValueError, IndexError):
         lists = {}
     if lists.keys() != {"forward", "backward", "both"}:
-        return (
-            "Answer with three lists of positions: "
-            "{'forward': [...], 'backward': [...], …}."
-        )
+        return "Answer with {'forward': [...], 'backward': [...], 'both': [...]}."
     for name, positions in lists.items():
         if not {*positions} <= {0, 1, 2, 3}:
             return (
@@ -153,10 +149,8 @@ def _(answer):
 
 
 changed_positions.hints = """
-- A hidden state depends only on the words read so far. Reading forward, the words
-  before *bird* were read before anything changed.
-- Forward, the hidden state at position 2 changes and every one after it. Backward is
-  the mirror image.
+- A hidden state depends only on the words read so far.
+- Forward, the state at position 2 changes and every one after it; backward, before it.
 - An encoder output is both hidden states side by side: it changes if one of them does.
 """
 
@@ -224,30 +218,21 @@ def _(weights, sure, possible):
 
 @alignment_error.cases
 def _():
-    maps = torch.tensor(
-        [
-            [0.7, 0.2, 0.1],
-            [0.3, 0.1, 0.6],
-            [0.1, 0.5, 0.4],
-            [0.0, 0.2, 0.8],
-            [0.8, 0.1, 0.1],
-        ]
-    )
+    rows = [[7, 2, 1], [3, 1, 6], [1, 5, 4], [0, 2, 8], [8, 1, 1]]
+    maps = torch.tensor(rows) / 10
     sure = {(0, 0), (1, 2), (2, 1), (3, 2), (3, 1), (4, 1)}
     yield "one sentence, sure links only", [maps], [sure], [sure]
     possible = {(4, 0), (1, 0), (0, 0)}
     yield "possible links are not errors", [maps], [sure], [possible]
     sure, possible = [{(0, 0), (1, 1), (2, 0)}, {(0, 1)}], [{(1, 2), (0, 0)}, set()]
-    label = "several sentences are pooled, not averaged"
-    yield label, [maps, maps[:1]], sure, possible
+    yield "sentences are pooled, not averaged", [maps, maps[:1]], sure, possible
 
 
 alignment_error.hints = """
 - First find the links: for each target token the source token with the largest weight,
   as a set of pairs (target, source).
 - A sure link is possible, too: `possible = possible | sure`.
-- With sets, `links & sure` is the intersection, and `len` counts its elements. All
-  sentences share one numerator and one denominator.
+- With sets, `links & sure` is the intersection. All sentences share one fraction.
 """
 
 alignment_error.mistakes = """
@@ -336,8 +321,7 @@ def tokens():
 
 @DotProductAttention.cases
 def _():
-    label = "the outputs are right, for queries and keys of different sizes"
-    yield label, (3, 6, 8), *tokens()
+    yield "queries and keys of different sizes", (3, 6, 8), *tokens()
     yield "no query attends to padding", (3, 6, 8), *tokens(), padding_mask([5, 2], 5)
 
 

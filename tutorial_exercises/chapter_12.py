@@ -10,7 +10,7 @@ from tutorial_exercises import Exercise
 from tutorial_lib.attention import scaled_dot_product_attention
 
 
-@Exercise("12.1", "The next word's loss", axes="target")
+@Exercise("12.1", "The next-token loss", axes="target")
 def next_token_losses(logits, tokens, lengths):
     """Return -ln p of every next token, text after text: (target,)."""
     predictions, targets = logits[:, :-1], tokens[:, 1:]
@@ -92,84 +92,73 @@ right:
 """
 
 
-@Exercise("12.2", "Top-p by hand", axes="batch vocab")
-def nucleus(logits, p):
-    """Keep the fewest tokens whose probabilities reach p together: (batch, vocab)."""
-    probs, order = logits.softmax(dim=-1).sort(dim=-1, descending=True)
-    before = probs.cumsum(dim=-1) - probs  # of the more probable tokens
-    removed = torch.zeros_like(logits, dtype=torch.bool)
-    removed = removed.scatter(-1, order, before >= p)
-    return logits.masked_fill(removed, -torch.inf)
+@Exercise("12.2", "Min-p sampling", axes="batch vocab")
+def keep_min_p(logits, p):
+    """Keep tokens at least p times as probable as the likeliest: (batch, vocab)."""
+    probs = logits.softmax(dim=-1)
+    threshold = p * probs.max(dim=-1, keepdim=True).values  # (batch, 1)
+    return logits.masked_fill(probs < threshold, -torch.inf)
 
 
-@nucleus.oracle
+@keep_min_p.oracle
 def _(logits, p):
     kept = torch.full_like(logits, -torch.inf)
     for row, out in zip(logits, kept, strict=True):
-        probs, total = row.softmax(dim=0), 0.0
-        for token in sorted(range(len(row)), key=lambda i: -float(row[i])):
-            if total < p:
+        for token in range(len(row)):
+            if float(row[token] - row.max()) >= math.log(p):
                 out[token] = row[token]
-            total += float(probs[token])
     return kept
 
 
-@nucleus.cases
+@keep_min_p.cases
 def _():
     rows = [
         [0.05, 0.15, 0.55, 0.25],
         [0.7, 0.05, 0.2, 0.05001],
         [0.24, 0.25, 0.26, 0.2501],
     ]
-    for p in (0.6, 0.28, 0.72, 0.9):
+    for p in (0.35, 0.2, 0.08, 0.95):
         yield "each row keeps its own tokens", torch.tensor(rows).log() + 3, p
-    for p in (0.2, 0.5, 0.9):
+    for p in (0.02, 0.3, 0.7):
         yield "large vocabularies, and logits of any size", 4 * torch.randn(3, 30), p
 
 
-nucleus.hints = """
-- Sort the probabilities of each row in descending order, and take their `cumsum`.
-- A token is removed if the tokens more probable than it already have p or more
-  together. That is the cumulative sum up to it, minus its own probability.
-- `sort` also returns the index that each token had. `removed.scatter(-1, order, …)`
-  brings the decisions back to these indices.
+keep_min_p.hints = """
+- The threshold belongs to the row: p times its largest probability.
+- `probs.max(dim=-1, keepdim=True).values` is (batch, 1), so that it can be compared
+  with probs (batch, vocab).
+- `logits.masked_fill(probs < threshold, -torch.inf)`, without changing the logits that
+  you were given.
 """
 
-nucleus.mistakes = """
-You leave out the token with which the cumulative sum reaches p. The tokens kept must
-have p together: compare p with the sum before each token.
-    before >= p → before + probs > p
-You take the cumulative sum in the order of the vocabulary. Sort first.
-    .sort(dim=-1, descending=True) → .sort(dim=-1, descending=True)
-        order = torch.arange(logits.shape[-1]).expand_as(logits)
-        probs = logits.softmax(dim=-1)
-You begin with the least probable token. Sort in descending order: `descending=True`.
-    , descending=True →
-Your mask is in the sorted order. Bring it back: `removed.scatter(-1, order, …)`.
-    removed.scatter(-1, order, before >= p) → before >= p
-You use `gather` where `scatter` is needed: `order` holds the index that each sorted
-token had, and its entry of the mask has to go there.
-    removed.scatter(-1, order, before >= p) → (before >= p).gather(-1, order)
-No token is removed. `masked_fill` and `scatter` return a new tensor: do you use it?
-    logits.masked_fill(removed, -torch.inf) → logits
-You keep the tokens whose own probability is at least p. Top-p keeps tokens whose
-probabilities reach p together.
-    removed.scatter(-1, order, before >= p) → logits.softmax(dim=-1) < p
-You keep the tokens whose own probability is at least 1 - p. Top-p keeps tokens whose
-probabilities reach p together.
-    removed.scatter(-1, order, before >= p) → logits.softmax(dim=-1) < 1 - p
-You keep the tail and remove the nucleus: the mask is inverted.
-    masked_fill(removed → masked_fill(~removed
+keep_min_p.mistakes = """
+You keep the tokens whose probability is at least p. Min-p compares with p times the
+largest probability of the row.
+    p * probs.max(dim=-1, keepdim=True).values → p
+You use the largest probability of the whole batch. Each row has its own.
+    probs.max(dim=-1, keepdim=True).values → probs.max()
+You take the maximum over the batch. The vocabulary is the last axis: `dim=-1`.
+    max(dim=-1, keepdim=True) → max(dim=0, keepdim=True)
+You compare logits with p times the largest logit. Take the softmax first: min-p compares
+probabilities.
+    logits.softmax(dim=-1) → logits
+You divide by p. The threshold is p times the largest probability.
+    p * probs.max(dim=-1, keepdim=True).values → probs.max(dim=-1, keepdim=True).values / p
+Your softmax runs over the batch. The vocabulary is the last axis: `dim=-1`.
+    logits.softmax(dim=-1) → logits.softmax(dim=0)
+You keep the tail and remove the probable tokens: the comparison is inverted.
+    probs < threshold → probs >= threshold
+That is top-p, or close to it. Min-p has no cumulative sum: it compares each token with
+the most probable one.
+    probs < threshold → (probs[..., None, :] * (probs[..., None, :] > probs[..., None])).sum(-1) >= p
+No token is removed. `masked_fill` returns a new tensor: do you use it?
+    logits.masked_fill(probs < threshold, -torch.inf) → logits
 You return probabilities. Return logits: those given, and −∞ for the tokens removed.
-    (removed, -torch.inf) → (removed, -torch.inf).softmax(dim=-1)
+    probs < threshold, -torch.inf) → probs < threshold, -torch.inf).softmax(dim=-1)
 You set the removed logits to 0, which still gets a probability: only −∞ gets none.
     -torch.inf → 0.0
-You use the mask of the first row for all rows. Each row has its own.
-    removed.scatter(-1, order, before >= p) → removed.scatter(-1, order, before >= p)[:1].expand_as(logits)
 right:
-    removed.scatter(-1, order, before >= p) → logits < logits.gather(-1, order).gather(-1, (before < p).sum(-1, keepdim=True) - 1)
-    descending=True) → descending=False)
-    and before >= p → probs.cumsum(dim=-1) <= 1 - p
+    probs < threshold → logits < logits.amax(dim=-1, keepdim=True) + math.log(p)
 """
 
 
@@ -242,70 +231,87 @@ right:
     scaled_dot_product_attention(Q, K, V, mask)[0] → F.scaled_dot_product_attention(Q, K, V, is_causal=True)
 """
 
-NEXT_STEP = {"outputs": "batch query d_v", "K": "batch key d_k", "V": "batch key d_v"}
+CACHED = {"outputs": "batch query d_v", "K": "batch key d_k", "V": "batch key d_v"}
 
 
-@Exercise("12.4", "A cache for GPT", axes=NEXT_STEP)
-def next_step(x, K, V, W_Q, W_K, W_V):
-    """Attend with one new token; return (batch, 1, d_v) and the longer K and V."""
+@Exercise("12.4", "Several tokens and a cache", axes=CACHED)
+def cached_attention(x, K, V, W_Q, W_K, W_V):
+    """Attend with new tokens; return (batch, query, d_v) and the longer K and V."""
     K = torch.cat((K, x @ W_K), dim=1)
     V = torch.cat((V, x @ W_V), dim=1)
-    scores = (x @ W_Q) @ K.mT / K.shape[-1] ** 0.5  # (batch, 1, key)
-    return scores.softmax(dim=-1) @ V, K, V
+    scores = (x @ W_Q) @ K.mT / K.shape[-1] ** 0.5  # (batch, query, key)
+    before = K.shape[1] - x.shape[1]
+    mask = torch.ones_like(scores).tril(before).bool()
+    weights = scores.masked_fill(~mask, -torch.inf).softmax(dim=-1)
+    return weights @ V, K, V
 
 
-@next_step.oracle
+@cached_attention.oracle
 def _(x, K, V, W_Q, W_K, W_V):
     outputs, keys, values = [], [], []
-    for token, old_keys, old_values in zip(x[:, 0], K, V, strict=True):
-        keys.append(torch.stack([*old_keys, token @ W_K]))
-        values.append(torch.stack([*old_values, token @ W_V]))
-        scores = [token @ W_Q @ key / math.sqrt(len(key)) for key in keys[-1]]
-        weights = torch.stack(scores).softmax(dim=0)
-        outputs.append((weights[:, None] * values[-1]).sum(dim=0, keepdim=True))
+    for new, old_keys, old_values in zip(x, K, V, strict=True):
+        row, row_keys, row_values = [], [*old_keys], [*old_values]
+        for token in new:  # one after the other, as if each were the newest
+            row_keys.append(token @ W_K)
+            row_values.append(token @ W_V)
+            scores = [token @ W_Q @ key / math.sqrt(len(key)) for key in row_keys]
+            weights = torch.stack(scores).softmax(dim=0)
+            row.append((weights[:, None] * torch.stack(row_values)).sum(dim=0))
+        outputs.append(torch.stack(row))
+        keys.append(torch.stack(row_keys))
+        values.append(torch.stack(row_values))
     return torch.stack(outputs), torch.stack(keys), torch.stack(values)
 
 
-def cached(before, d_model=6, d_k=3, d_v=5):
-    """Make a new token, the keys and values of those before it, and the matrices."""
+def cached(before, new, d_model=6, d_k=3, d_v=5):
+    """Make new tokens, the keys and values of those before them, and the matrices."""
     K, V = torch.randn(2, before, d_k), torch.randn(2, before, d_v)
     matrices = [torch.randn(d_model, size) for size in (d_k, d_k, d_v)]
-    return torch.randn(2, 1, d_model), K, V, *matrices
+    return torch.randn(2, new, d_model), K, V, *matrices
 
 
-@next_step.cases
+@cached_attention.cases
 def _():
-    yield "a new token after four others", *cached(4)
-    yield "the first token, with an empty cache", *cached(0)
-    label = "a new token with d_model = d_k = d_v"
-    yield label, *cached(3, d_model=4, d_k=4, d_v=4)
+    yield "one new token after four others", *cached(4, 1)
+    yield "three new tokens after four others", *cached(4, 3)
+    yield "a whole prompt, with an empty cache", *cached(0, 4)
+    label = "two new tokens with d_model = d_k = d_v"
+    yield label, *cached(3, 2, d_model=4, d_k=4, d_v=4)
 
 
-next_step.hints = """
-- Compute the new token's query, key and value. Only the key and the value are appended
+cached_attention.hints = """
+- Compute queries, keys and values of the new tokens. Only keys and values are appended
   to the cache: `torch.cat((K, x @ W_K), dim=1)`.
-- The new token may attend to all keys, its own included. No mask is needed: nothing in
-  the cache comes later.
+- With 4 tokens in the cache, the first new token may attend to keys 0 to 4, the second
+  to keys 0 to 5. So the mask is causal, but its diagonal begins further to the right:
+  `torch.ones(…).tril(4).bool()`.
 - The scores are divided by √d_k, where d_k is the size of the last axis of K.
 """
 
-next_step.mistakes = """
-The new token does not attend to itself: append its key and its value first.
-    scores.softmax(dim=-1) @ V → scores[..., :-1].softmax(dim=-1) @ V[:, :-1]
-The new key and value are not kept: return the longer K and V.
-    @ V, K, V → @ V, K[:, :-1], V[:, :-1]
-You put the new key and value in front. Append them at the end of the cache.
+cached_attention.mistakes = """
+The mask is missing: your new tokens attend to new tokens that come later.
+    scores.masked_fill(~mask, -torch.inf).softmax(dim=-1) → scores.softmax(dim=-1)
+Your causal mask begins at the first key. The first new token may attend to all keys of
+the cache, too: shift the diagonal by their number, `tril(before)`.
+    tril(before) → tril()
+    weights @ V, K, V → F.scaled_dot_product_attention(x @ W_Q, K, V, is_causal=True), K, V
+A new token may attend to itself, too: shift the diagonal by one more.
+    tril(before) → tril(before - 1)
+Your new tokens attend to one token too many: the one after them.
+    tril(before) → tril(before + 1)
+The new keys and values are not kept: return the longer K and V.
+    @ V, K, V → @ V, K[:, :before], V[:, :before]
+You put the new keys and values in front. Append them at the end of the cache.
     (K, x @ W_K) → (x @ W_K, K)
     and (V, x @ W_V) → (x @ W_V, V)
-You append the new token's query to K. Append its key: queries are not cached.
+You append the new queries to K. Append the keys: queries are not cached.
     x @ W_K → x @ W_Q
 The scores are not divided by √d_k.
     K.mT / K.shape[-1] ** 0.5 → K.mT
-The new token attends only to the first key. Leave off `is_causal=True`: it takes a
-single query for the first token of the text.
-    scores.softmax(dim=-1) @ V → F.scaled_dot_product_attention(x @ W_Q, K, V, is_causal=True)
+Your mask is inverted: True means that a query may attend to a key.
+    ~mask → mask
 right:
-    scores.softmax(dim=-1) @ V → F.scaled_dot_product_attention(x @ W_Q, K, V)
+    weights @ V, K, V → F.scaled_dot_product_attention(x @ W_Q, K, V, mask), K, V
 """
 
 

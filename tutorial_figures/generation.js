@@ -1,32 +1,32 @@
-// A text that writes itself: go on by a word, see what else was likely, and which words
-// were read for it.
+// A text that is generated: go on by a token, see what else was probable, and to which
+// tokens the last one attended.
 
-// From one word to the next, in milliseconds.
+// From one token to the next, in milliseconds.
 const BEAT = 1100;
 
 function generation(root, data) {
   const { tokens, begin, steps, maps } = data;
   const last = tokens.length - 1;
-  const now = { at: begin - 1, block: maps.length - 1 };
+  const now = { at: begin - 1, layer: maps.length - 1 };
 
   // ---- controls
   const bar = add(root, "div", { class: "bar" });
   const play = { now, first: begin - 1, last, beat: BEAT };
   const run = addPlayer(bar, "Write", play, show);
-  addButton(bar, "Next word", () => go(now.at + 1));
+  addButton(bar, "Next token", () => go(now.at + 1));
   addButton(bar, "Back", () => go(now.at - 1));
   addButton(bar, "Begin again", () => go(begin - 1));
-  const names = maps.map((_, i) => `block ${i}`);
-  const select = maps.length > 1 && addSelect(bar, "attention of", names, (block) => {
-    now.block = block;
+  const names = maps.map((_, i) => `layer ${i}`);
+  const select = maps.length > 1 && addSelect(bar, "attention of", names, (layer) => {
+    now.layer = layer;
     show();
   });
-  const text = addStage(root, "the text: arrow keys write a word, or take one back",
+  const text = addStage(root, "the text: arrow keys add a token, or take one back",
     ([right, up]) => go(now.at + (right || -up)));
-  const places = tokens.map((token, i) => {
-    const place = add(text, "span", { class: i < begin ? "token given" : "token" });
-    add(place, "span", { class: "word" }, token);
-    return { place, weight: add(place, "span", { class: "small number" }) };
+  const shown = tokens.map((token, i) => {
+    const box = add(text, "span", { class: i < begin ? "token given" : "token" });
+    add(box, "span", { class: "word" }, token);
+    return { box, weight: add(box, "span", { class: "small number" }) };
   });
   const table = add(root, "div", { class: "next" });
   const say = addReadout(root);
@@ -39,14 +39,14 @@ function generation(root, data) {
 
   // Every change ends here.
   function show() {
-    const { at, block } = now;
-    const weights = maps[block][at];
-    if (select) select.value = block;
-    places.forEach(({ place, weight }, i) => {
-      place.classList.toggle("unwritten", i > at);
-      place.classList.toggle("reads", i === at);
+    const { at, layer } = now;
+    const weights = maps[layer][at];
+    if (select) select.value = layer;
+    shown.forEach(({ box, weight }, i) => {
+      box.classList.toggle("unwritten", i > at);
+      box.classList.toggle("reads", i === at);
       const share = i > at ? 0 : weights[i];
-      place.style.setProperty("--share", `${45 * share}%`);
+      box.style.setProperty("--share", `${45 * share}%`);
       weight.textContent = i > at ? "" : share.toFixed(2);
     });
     table.replaceChildren();
@@ -65,13 +65,14 @@ function generation(root, data) {
   function sentence(weights) {
     const { at } = now;
     const most = weights.indexOf(Math.max(...weights));
-    const looks = `${quote(tokens[at])} looks most at ${quote(tokens[most])}`;
-    if (at === last) return `${looks}. The text ends.`;
+    const attends = `${quote(tokens[at])} attends most to ${quote(tokens[most])}`;
+    if (at === last) return `${attends}. The text ends.`;
     const { words, shares } = steps[at];
     const drawn = words.indexOf(tokens[at + 1]);
-    const said = drawn ? `, drawn is ${quote(words[drawn])}` : " and is drawn";
-    return `${looks}. The likeliest next word is ${quote(words[0])}${said}, which has ` +
-      `probability ${shares[drawn].toFixed(3)}.`;
+    const first = `${quote(words[0])} (${shares[0].toFixed(3)})`;
+    const other = `; drawn is ${quote(words[drawn])} (${shares[drawn].toFixed(3)})`;
+    return `${attends}. The most probable next token is ${first}` +
+      `${drawn ? other : ", and it is drawn"}.`;
   }
 
   return show;

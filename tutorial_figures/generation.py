@@ -1,6 +1,6 @@
-"""A text that writes itself: each next word, what else was likely, and who was read.
+"""A text that is generated: each next token, what else was probable, and the attention.
 
-This module knows no model, only the logits and weights of a text that was written.
+This module knows no model, only the logits and weights of a text that was generated.
 """
 
 import numpy as np
@@ -12,16 +12,16 @@ from .inputs import as_array, as_text, check_weights, rounded
 from .softmax import softmax
 
 MOST_TOKENS = 40
-SHOWN = 5  # of the likeliest words, at each step
+SHOWN = 5  # of the most probable tokens, at each step
 
 
 def show_generation(logits, weights, tokens, words, *, begin=1, title=None):
-    """Show word by word how ``tokens`` were written, and where each one looked.
+    """Show token by token how a text was generated, and what each one attended to.
 
     ``logits`` (token, vocab) are those after each token, ``words`` the names of the
-    vocabulary. ``weights`` are (query, key), or (block, query, key) with one map for
-    each block. The first ``begin`` tokens were given, and the others drawn. Raises
-    ValueError for shapes and names that do not fit, weights that look ahead, and more
+    vocabulary. ``weights`` are (query, key), or (layer, query, key) with one map for
+    each layer. The first ``begin`` tokens were given, and the others drawn. Raises
+    ValueError for shapes and names that do not fit, weights that attend ahead, and more
     than 40 tokens.
     """
     logits, tokens = as_array(logits, "logits"), [as_text(token) for token in tokens]
@@ -51,28 +51,29 @@ def _check(logits, maps, tokens, words, begin):
         raise ValueError(f"the words lack «{unknown[0]}», which stands in the text")
     check_weights(maps[:, None])
     if np.triu(maps, 1).any():
-        raise ValueError("a token that is written looks at none that comes later")
+        raise ValueError("a token attends to none that comes later")
 
 
 def _step(logits, words, drawn):
-    """Return the likeliest words with their shares, and among them the one drawn."""
+    """Return the most probable tokens with their shares, the one drawn among them."""
     shares, order = softmax(logits), logits.argsort(kind="stable")[::-1]
     rows = [*order[:SHOWN]]
     rows += [words.index(word) for word in drawn if words.index(word) not in rows]
     return {"words": [words[i] for i in rows], "shares": rounded(shares[rows])}
 
 
-def _chance(data, place):
-    """Return the share of the token at a place, as the step before it gave it."""
-    step = data["steps"][place - 1]
-    return step["shares"][step["words"].index(data["tokens"][place])]
+def _probability(data, position):
+    """Return the share of the token at a position, as the step before it gave it."""
+    step = data["steps"][position - 1]
+    return step["shares"][step["words"].index(data["tokens"][position])]
 
 
 def _sentence(data):
     tokens, begin = data["tokens"], data["begin"]
-    drawn = (f"{tokens[i]} ({_chance(data, i):.2f})" for i in range(begin, len(tokens)))
+    new = range(begin, len(tokens))
+    drawn = (f"{tokens[i]} ({_probability(data, i):.2f})" for i in new)
     return (
-        f"After «{' '.join(tokens[:begin])}» a model writes, each word with the "
+        f"After «{' '.join(tokens[:begin])}» a model generates, each token with the "
         f"probability that it had: {', '.join(drawn)}."
     )
 
@@ -82,12 +83,11 @@ def _draw(data):
     weights = np.zeros((len(tokens), len(tokens)))
     for i, row in enumerate(data["maps"][-1]):
         weights[i, : i + 1] = row
-    chances = (
-        f"{tokens[i]}  p = {_chance(data, i):.2f}" for i in range(begin, len(tokens))
-    )
+    new = range(begin, len(tokens))
+    labels = (f"{tokens[i]}  p = {_probability(data, i):.2f}" for i in new)
     return show_heatmaps(
         weights,
-        query_labels=[*tokens[:begin], *chances],
+        query_labels=[*tokens[:begin], *labels],
         key_labels=tokens,
-        ylabel="query: the text, word by word",
+        ylabel="query: the text, token by token",
     )

@@ -1,4 +1,4 @@
-// A query that learns: say what the answer should have been, and watch gradient descent
+// A query that learns: choose the output wanted, its target, and watch gradient descent
 // change the weights until the output is there, or is stuck.
 
 const MOST_STEPS = 5000;
@@ -18,18 +18,18 @@ function lookUp(scores, values) {
 
 // One step of gradient descent on |output − target|². A query that moves along the keys
 // moves its scores by the dot products of the keys, so the scores are all it needs.
-function descend({ scores, weights, output }, { products, values }, target, size) {
+function descend({ scores, weights, output }, { products, values }, target, rate) {
   const error = minus(output, target);
-  const slopes = values.map((value, j) =>
+  const gradient = values.map((value, j) =>
     2 * weights[j] * times(minus(value, output), error));
-  const moved = scores.map((score, i) => score - size * times(products[i], slopes));
+  const moved = scores.map((score, i) => score - rate * times(products[i], gradient));
   return lookUp(moved, values);
 }
 
 function learning(root, data, host) {
-  const { labels, values, names, hull, low, high, near, sizes } = data;
+  const { labels, values, names, hull, low, high, near, learning_rates } = data;
   const [factor, unit] = data.unit;
-  const places = [...values, ...data.places];
+  const places = [...values, ...data.landmarks];
   const first = lookUp(labels.map(() => 0), values);
   const calm = matchMedia("(prefers-reduced-motion: reduce)");
   const now = { ...data.shown };
@@ -43,16 +43,16 @@ function learning(root, data, host) {
     step();
     show();
   });
-  addButton(bar, "Reset", () => want(now.wanted, now.target));
+  addButton(bar, "Reset", () => want(now.chosen, now.target));
   const elsewhere = [...labels, ...names, "elsewhere"];
-  const select = addSelect(bar, "answer wanted", elsewhere, (i) =>
+  const select = addSelect(bar, "target", elsewhere, (i) =>
     want(i, places[i] || now.target));
-  const range = { min: 0, max: sizes.length - 1, step: 1 };
-  const slider = addSlider(bar, "step size", range, (i) => {
-    now.size = sizes[i];
+  const range = { min: 0, max: learning_rates.length - 1, step: 1 };
+  const slider = addSlider(bar, "learning rate", range, (i) => {
+    now.learning_rate = learning_rates[i];
     show();
   });
-  const stage = addStage(root, "map: the arrow keys move the answer wanted", (way) => {
+  const stage = addStage(root, "map: the arrow keys move the target", (way) => {
     const far = (high[0] - low[0]) / 50;
     want(places.length, onMap(now.target.map((at, axis) => at + far * way[axis])));
   });
@@ -67,15 +67,15 @@ function learning(root, data, host) {
   const say = addReadout(root);
 
   // ---- learning
-  // Every answer is learned from the query 0, whose weights are equal.
+  // Every target is learned from the query 0, whose weights are equal.
   function restart() {
     const { output } = first;
     const path = [{ output, distance: apart(output, now.target) }];
     Object.assign(now, { state: first, path, ended: "" });
   }
 
-  function want(wanted, target) {
-    Object.assign(now, { wanted, target });
+  function want(chosen, target) {
+    Object.assign(now, { chosen, target });
     restart();
     run(false);
     show();
@@ -83,7 +83,7 @@ function learning(root, data, host) {
 
   function step() {
     if (now.ended) return;
-    now.state = descend(now.state, data, now.target, now.size);
+    now.state = descend(now.state, data, now.target, now.learning_rate);
     const { output } = now.state;
     const distance = apart(output, now.target);
     const moved = apart(output, now.path.at(-1).output);
@@ -157,10 +157,10 @@ function learning(root, data, host) {
 
   // Every change ends here.
   function show() {
-    const { path, target, size, wanted, state } = now;
+    const { path, target, learning_rate, chosen, state } = now;
     const { weights, output } = state;
-    select.value = wanted;
-    slider.show(sizes.indexOf(size), size);
+    select.value = chosen;
+    slider.show(learning_rates.indexOf(learning_rate), learning_rate);
     rows.forEach(({ share, number }, i) => {
       share.style.width = `${100 * weights[i]}%`;
       number.textContent = weights[i].toFixed(2);
@@ -189,7 +189,7 @@ function learning(root, data, host) {
       `${((width - 12) * i) / steps},${floor - 78 * (distance / most)}`);
     chart.replaceChildren();
     const plot = add(chart, "svg", { width, height: floor + 22 });
-    addText(plot, 0, 14, "distance from the answer wanted", "name");
+    addText(plot, 0, 14, "distance from the target", "name");
     add(plot, "path", { class: "axis", d: `M0,${floor}H${width - 12}` });
     add(plot, "path", { class: "path", d: `M${line.join("L")}` });
     addText(plot, width, 14, `up to ${told(most)}`, "small end");
@@ -206,11 +206,11 @@ function learning(root, data, host) {
   }
 
   function sentence() {
-    const { path, wanted, target, state, ended } = now;
+    const { path, chosen, target, state, ended } = now;
     const most = Math.max(...state.weights);
     const steps = path.length - 1;
-    const wish = elsewhere[wanted];
-    const there = wanted < places.length ? quote(wish) : "the place wanted";
+    const wish = elsewhere[chosen];
+    const there = chosen < places.length ? quote(wish) : "the target";
     const distance = `${told(path[steps].distance)} from ${there}`;
     if (!steps) {
       return [`The query is 0 and its ${labels.length} weights are equal, so the output`,

@@ -21,37 +21,37 @@ def show_learning(
     values,
     *,
     labels=None,
-    places=None,
-    wanted=None,
-    step_size=0.1,
+    landmarks=None,
+    target=None,
+    learning_rate=0.1,
     unit=(1, ""),
     title=None,
 ):
-    """Show a query that learns to read the answer that a reader wants.
+    """Show a query that learns, by gradient descent, to give the output wanted.
 
     The query begins at 0 and follows the gradient of the squared distance between its
-    output, softmax(``keys`` @ query) @ ``values``, and the answer wanted. ``keys`` are
+    output, softmax(``keys`` @ query) @ ``values``, and the target. ``keys`` are
     (key, d_k), their ``values`` (key, 2) points of a map, named by ``labels``;
-    ``places`` maps further names to points to choose from, and ``wanted`` is the name
-    that is chosen first. ``unit`` says how a distance is told: values in thousands of
-    kilometers have (1000, "km"). Raises ValueError for fewer than 3 or more than 12
+    ``landmarks`` maps further names to points to choose from, and ``target`` is the
+    name that is chosen first. ``unit`` says how a distance is told: values in thousands
+    of kilometers have (1000, "km"). Raises ValueError for fewer than 3 or more than 12
     keys, values that are not points or lie on one line, and names that do not fit.
     """
     keys, values = as_array(keys, "keys"), as_array(values, "values")
     _check(keys, values)
-    labels, places = as_labels(labels, len(keys), "keys"), dict(places or {})
-    points = values, as_array([*places.values()], "places").reshape(-1, 2)
-    names = [*labels, *map(as_text, places)]
-    if wanted is not None and wanted not in names:
-        raise ValueError(f"wanted must be one of {', '.join(names)}, got {wanted!r}")
-    chosen = 0 if wanted is None else names.index(wanted)
+    labels, landmarks = as_labels(labels, len(keys), "keys"), dict(landmarks or {})
+    points = values, as_array([*landmarks.values()], "landmarks").reshape(-1, 2)
+    names = [*labels, *map(as_text, landmarks)]
+    if target is not None and target not in names:
+        raise ValueError(f"target must be one of {', '.join(names)}, got {target!r}")
+    chosen = 0 if target is None else names.index(target)
     data = {"labels": labels, "names": names[len(labels) :]}
-    data |= {"values": rounded(points[0], 8), "places": rounded(points[1], 8)}
+    data |= {"values": rounded(points[0], 8), "landmarks": rounded(points[1], 8)}
     data |= {"products": rounded(keys @ keys.T, 8), **_frame(values, points[1], unit)}
-    target = [*data["values"], *data["places"]][chosen]
-    size = as_positive(step_size, "step_size")
-    data["shown"] = {"wanted": chosen, "target": target, "size": size}
-    data["sizes"] = _sizes(size)
+    point = [*data["values"], *data["landmarks"]][chosen]
+    rate = as_positive(learning_rate, "learning_rate")
+    data["shown"] = {"chosen": chosen, "target": point, "learning_rate": rate}
+    data["learning_rates"] = _learning_rates(rate)
     return Figure("learning", data, text=_sentence(data), title=title, draw=_draw)
 
 
@@ -67,18 +67,18 @@ def _check(keys, values):
         raise ValueError("all values lie on one line: a map needs two directions")
 
 
-def _sizes(size):
-    """Return the sizes of a step to choose from: round ones, and the first."""
-    power = math.floor(math.log10(size))
+def _learning_rates(first):
+    """Return the learning rates to choose from: round ones, and the first."""
+    power = math.floor(math.log10(first))
     powers = (power - 1, power, power + 1)
-    return sorted({size, *(float(f"{i}e{j}") for i in (1, 2, 3, 5) for j in powers)})
+    return sorted({first, *(float(f"{i}e{j}") for i in (1, 2, 3, 5) for j in powers)})
 
 
-def _frame(values, places, unit):
+def _frame(values, landmarks, unit):
     """Return the hull, the edges of the map, and what a distance is told in."""
-    points = np.concatenate([values, places])
+    points = np.concatenate([values, landmarks])
     low, high = points.min(0), points.max(0)
-    # The answer is found where the eye no longer tells it from the one wanted.
+    # The target is found where the eye no longer tells the output from it.
     near = 10.0 ** round(math.log10(0.004 * math.dist(low, high)))
     factor, name = unit
     digits = max(0, -math.floor(math.log10(near * factor) + 1e-9))
@@ -105,7 +105,7 @@ def _hull(values):
 def learn(data):
     """Return [(weights, output)] for every step that gradient descent takes."""
     products, values = np.array(data["products"]), np.array(data["values"])
-    target, size = np.array(data["shown"]["target"]), data["shown"]["size"]
+    target, rate = np.array(data["shown"]["target"]), data["shown"]["learning_rate"]
     scores, path = np.zeros(len(values)), []
     while True:
         weights = softmax(scores)
@@ -115,8 +115,8 @@ def learn(data):
         arrived = math.dist(output, target) < data["near"]
         if arrived or moved < 1e-5 * data["near"] or len(path) > MOST_STEPS:
             return path
-        slopes = 2 * weights * ((values - output) @ (output - target))
-        scores = scores - size * products @ slopes
+        gradient = 2 * weights * ((values - output) @ (output - target))
+        scores = scores - rate * products @ gradient
 
 
 def _sentence(data):
@@ -124,7 +124,7 @@ def _sentence(data):
     weights, output = path[-1]
     factor, unit = data["unit"]
     distance = factor * math.dist(output, shown["target"])
-    name = [*data["labels"], *data["names"]][shown["wanted"]]
+    name = [*data["labels"], *data["names"]][shown["chosen"]]
     told = f"{distance:.{data['digits']}f} {unit}".strip()
     shares = zip(data["labels"], weights, strict=True)
     return (
@@ -146,7 +146,7 @@ def _draw(data):
     ax.scatter(*data["shown"]["target"], s=160, color="none", edgecolor=MARK, lw=2.5)
     for name, place in zip(data["labels"], values, strict=True):
         ax.annotate(name, place, (7, 9), textcoords="offset points", parse_math=False)
-    for name, place in zip(data["names"], data["places"], strict=True):
+    for name, place in zip(data["names"], data["landmarks"], strict=True):
         ax.scatter(*place, s=8, color="0.1")
         ax.annotate(name, place, (7, -3), textcoords="offset points", fontsize=8)
     ax.set_aspect("equal")

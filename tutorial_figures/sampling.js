@@ -27,7 +27,7 @@ function sampling(root, data) {
 
   // ---- one row a word
   const table = add(root, "div", { class: "words" });
-  for (const name of ["word", "the model's", "drawn by", "drawn"]) {
+  for (const name of ["token", "model", "sampled from", "drawn"]) {
     add(table, "span", { class: "name" }, name);
   }
   const others = vocab - named;
@@ -102,9 +102,9 @@ function sampling(root, data) {
     const often = draws === 1 ? "once:" : `${draws} times, last:`;
     const said = draws ? ` Drawn ${often} ${quote(words[now.last])}.` : "";
     return [
-      `${kept} of ${vocab} words may be drawn. Entropy`,
+      `${kept} of ${vocab} tokens may be drawn. Entropy`,
       `${entropy.toFixed(2)} nats, as if ${Math.exp(entropy).toFixed(1)}`,
-      `words were as likely.${said}`,
+      `tokens were equally probable.${said}`,
     ].join(" ");
   }
 

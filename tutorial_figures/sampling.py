@@ -64,18 +64,18 @@ def _sentence(data):
     nats, temperature = entropy(chances), data["shown"]["temperature"]
     after = f" after «{data['prompt']}»" if data["prompt"] else ""
     return (
-        f"The next word{after}, at temperature {temperature:g}: "
-        f"{(chances > 0).sum()} of {len(words)} words may be drawn; the likeliest, "
-        f"«{words[0]}», has probability {chances[0]:.3f}; the entropy is "
-        f"{nats:.2f} nats, as if {math.exp(nats):.1f} words were as likely."
+        f"The next token{after}, at temperature {temperature:g}: "
+        f"{(chances > 0).sum()} of {len(words)} tokens may be drawn; the most "
+        f"probable, «{words[0]}», has probability {chances[0]:.3f}; the entropy is "
+        f"{nats:.2f} nats, as if {math.exp(nats):.1f} tokens were equally probable."
     )
 
 
 def _draw(data):
     model = softmax(np.array(data["logits"]))
     columns = {
-        "probability, the model's": model[:SHOWN],
-        "probability, drawn by": _chances(data)[:SHOWN],
+        "probability, model": model[:SHOWN],
+        "probability, sampled from": _chances(data)[:SHOWN],
     }
     fig = draw_bars(data["words"][:SHOWN], columns)
     fig.axes[0].set(xlim=(0, 1.15), xticks=(0, 0.5, 1))

@@ -86,13 +86,18 @@ function softmax(root, data) {
   }
 
   function sentence(weights) {
+    if (!scales) {
+      const largest = Math.max(...weights);
+      const label = labels[weights.indexOf(largest)];
+      return `The largest weight is ${largest.toFixed(2)}, that of ${quote(label)}.`;
+    }
     const entropy = entropyOf(weights);
     const gradient = Math.max(...weights.map((weight) => weight * (1 - weight)));
     const tiny = gradient > 0 && gradient < 0.0001;
     return [
       `Entropy ${entropy.toFixed(2)} nats, as if`,
       `${Math.exp(entropy).toFixed(1)} of ${weights.length} keys shared the weight`,
-      `equally. Largest gradient, max w(1 − w):`,
+      `equally. Largest gradient, max α(1 − α):`,
       `${tiny ? gradient.toExponential(0) : gradient.toFixed(4)} (at most 0.25).`,
     ].join(" ");
   }

@@ -18,9 +18,10 @@ def show_softmax(scores, *, labels=None, temperature=1.0, d_k=64, title=None):
 
     ``scores`` are (key,), q·k/√d_k for one query; ``labels`` name the keys. Unscaled,
     the scores are multiplied by √``d_k`` as the dot products are; with ``d_k=None``
-    they are just scores. ``temperature`` divides what enters the softmax. Entropy is in
-    nats, and its exponential an effective number of keys; the largest gradient is the
-    largest diagonal entry of the softmax's Jacobian, w(1 - w). Raises ValueError for
+    they are just scores, and only the largest weight is told. ``temperature`` divides
+    what enters the softmax. Entropy is in nats, and its exponential an effective number
+    of keys; the largest gradient is the largest diagonal entry of the softmax's
+    Jacobian, α(1 - α). Raises ValueError for
     scores that are not a vector of 2 to 40 numbers, or labels that do not fit.
     """
     scores = as_array(scores, "scores")
@@ -55,11 +56,15 @@ def _weights(data):
 def _sentence(data):
     weights, temperature = _weights(data), data["shown"]["temperature"]
     nats, label = entropy(weights), data["labels"][weights.argmax()]
-    return (
+    largest = (
         f"Softmax of {len(weights)} scores at temperature {temperature:g}: the largest "
-        f"weight, {weights.max():.3f}, is that of «{label}»; the "
-        f"entropy is {nats:.2f} nats, as if {math.exp(nats):.1f} keys shared the "
-        "weight equally."
+        f"weight, {weights.max():.3f}, is that of «{label}»"
+    )
+    if data["shown"]["d_k"] is None:
+        return f"{largest}."
+    return (
+        f"{largest}; the entropy is {nats:.2f} nats, as if {math.exp(nats):.1f} keys "
+        "shared the weight equally."
     )
 
 

@@ -83,6 +83,7 @@ def fetch(address, checksum, *, folder=None):
     """
     import pooch
 
+    pooch.get_logger().setLevel("WARNING")  # the bar says what is fetched
     name = urllib.parse.urlsplit(address).path.rsplit("/", 1)[-1]
     path = Path(folder or cache_folder()) / name
     try:

@@ -2,7 +2,7 @@
 
 Sentences of one clause, drawn independently. For each, all clauses are found that are
 translated into it, and their probabilities added up, so that what a model believes can
-be held against the truth. At the end, sentences that are grammatical and make no sense.
+be held against the truth. `grammatical` tells wrong French from what is never said.
 
 This module knows no model, and no token ids.
 """
@@ -10,20 +10,26 @@ This module knows no model, and no token ids.
 import random
 from collections import defaultdict
 from functools import cache
-from itertools import product
-from typing import NamedTuple
+from itertools import permutations, product
 
 from tutorial_lib.data.grammar import (
     Clause,
     Referent,
     elide,
+    noun_phrase,
     noun_phrases,
     predicate,
     pronoun,
-    starts_with_vowel,
     translate,
 )
-from tutorial_lib.data.lexicon import ADJECTIVES, NEGATIONS, NOUNS, PRONOUNS, VERBS
+from tutorial_lib.data.lexicon import (
+    ADJECTIVES,
+    DETERMINERS,
+    NEGATIONS,
+    NOUNS,
+    PRONOUNS,
+    VERBS,
+)
 from tutorial_lib.data.stories import clause_probability, make_story
 
 
@@ -44,15 +50,30 @@ def probability(words):
     return sum(map(clause_probability, said))
 
 
-def _candidates(words):
-    """Yield clauses that show their subject first and, somewhere, all their parts."""
-    shown, subjects = {*words}, _phrases(as_object=False)
+def grammatical(words):
+    """Tell whether ``words`` agree and stand in order, whatever sense they make.
+
+    "une pomme heureuse dort" is grammatical, though the grammar never says it; "un
+    pomme dort" is not.
+    """
+    words = tuple(words)
+    clauses = _candidates(words, sense=False)
+    return any(translate([clause]).target == words for clause in clauses)
+
+
+def _candidates(words, *, sense=True):
+    """Yield clauses that show their subject first and, somewhere, all their parts.
+
+    Without ``sense`` an adjective may be said of any noun.
+    """
+    shown, subjects = {*words}, _phrases(as_object=False, sense=sense)
     negations = [name for name, (_, french) in NEGATIONS.items() if french in shown]
     for cut in range(1, len(words)):
         for subject in subjects.get(words[:cut], ()):
             verbs = _verbs(subject.referent, shown)
             for verb, negation in product(verbs, negations or [None]):
-                for complement in _complements(verb, subject, words[cut:]):
+                rest = words[cut:]
+                for complement in _complements(verb, subject, rest, sense=sense):
                     yield Clause(None, subject, negation, verb, complement)
 
 
@@ -64,7 +85,7 @@ def _verbs(who, shown):
     ]
 
 
-def _complements(verb, subject, rest):
+def _complements(verb, subject, rest, *, sense):
     """List what may be said after a subject: nothing, a predicate, or an object."""
     if verb == "are":
         said = [predicate(name, subject.referent) for name in ADJECTIVES]
@@ -72,19 +93,19 @@ def _complements(verb, subject, rest):
     if not VERBS[verb].objects:
         return [None]
     parts = {(word,) for word in rest} | {rest[cut:] for cut in range(len(rest))}
-    objects = _phrases(as_object=True)
+    objects = _phrases(as_object=True, sense=sense)
     return [phrase for part in parts for phrase in objects.get(part, ())]
 
 
 @cache
-def _phrases(*, as_object):
+def _phrases(*, as_object, sense):
     """Return noun phrases, and pronouns of a first clause, by the words they show.
 
     The "un" of an object may be "de", after a negation.
     """
     found = defaultdict(list)
     for name in NOUNS:
-        for phrase in noun_phrases(name, indefinite=True):
+        for phrase in _noun_phrases(name, sense=sense):
             words = [word for word, _ in phrase.target]
             found[tuple(elide(words))].append(phrase)
             if as_object and words[0] in ("un", "une"):
@@ -99,66 +120,16 @@ def _phrases(*, as_object):
     return found
 
 
-class Nonsense(NamedTuple):
-    """A grammatical sentence that nobody says, and one with the verb's other number."""
-
-    right: tuple[str, ...]
-    wrong: tuple[str, ...]
-    distance: int  # from the subject's noun to its verb, 1 if no word is between
-
-
-def nonsense(count, *, seed):
-    """Draw ``count`` sentences that are grammatical, and that the grammar never says.
-
-    In a sentence of the grammar every noun, adjective and verb is replaced by any other
-    of its form: "les pommes fatiguées n' appellent jamais l' arbre". What agrees with
-    the subject, and how words are elided, stays right. The verb is never "est", as
-    "n'" before it would tell its number.
-    """
-    rng, found = random.Random(f"nonsense {seed}"), []
-    forms, alike = _forms()
-    while len(found) < count:
-        words = translate(make_story(rng, 1)).target
-        nouns = [i for i, word in enumerate(words) if "noun" in forms.get(word, ())]
-        verbs = [i for i, word in enumerate(words) if "verb" in forms.get(word, ())]
-        if len(verbs) != 1 or not nouns or nouns[0] >= verbs[0]:
-            continue  # the subject is a pronoun, or a word may be noun and verb
-        right = [rng.choice(alike.get(forms.get(word), [word])) for word in words]
-        if not probability(right):
-            wrong = list(right)
-            wrong[verbs[0]] = _OTHER_NUMBER[right[verbs[0]]]
-            subject = max(i for i in nouns if i < verbs[0])
-            found.append(Nonsense(tuple(right), tuple(wrong), verbs[0] - subject))
-    return found
-
-
-_REGULAR = [verb for name, verb in VERBS.items() if name != "are"]
-_OTHER_NUMBER = {  # the third person of each verb, and that of the other number
-    verb.french[3, plural]: verb.french[3, not plural]
-    for verb in _REGULAR
-    for plural in (False, True)
-}
-
-
-@cache
-def _forms():
-    """Return the form of each word that has a meaning, and the words of each form.
-
-    A form is what a word may be, and whether words before it are elided.
-    """
-    forms = defaultdict(set)
-    for noun in NOUNS.values():
-        for plural, word in enumerate(noun.french):
-            forms[word] |= {"noun", ("noun", noun.gender, plural)}
-    for adjective in ADJECTIVES.values():
-        for agrees, word in adjective.french.items():
-            forms[word] |= {"adjective", ("adjective", *agrees, adjective.before)}
-    for verb in _REGULAR:
-        for plural in (False, True):
-            forms[verb.french[3, plural]] |= {"verb", ("verb", plural)}
-    del forms[""]  # the plurals that are left out
-    alike = defaultdict(list)
-    for word, form in forms.items():
-        forms[word] = frozenset({*form, starts_with_vowel(word)})
-        alike[forms[word]].append(word)
-    return forms, alike
+def _noun_phrases(name, *, sense):
+    """Return the phrases around a noun; without ``sense``, with any adjectives."""
+    if sense:
+        return noun_phrases(name, indefinite=True)
+    adjectives = [(), *((one,) for one in ADJECTIVES), *permutations(ADJECTIVES, 2)]
+    english, numbers = NOUNS[name].english, (False, True)
+    return [
+        noun_phrase(name, determiner, said, plural=plural)
+        for determiner, entry in DETERMINERS.items()
+        for plural in numbers
+        if entry.english[plural] and english[plural]
+        for said in adjectives
+    ]

@@ -91,3 +91,9 @@ def read_tokenizer(path):
     if len(tokens) < 259 or tokens[258] != "<0xFF>":
         raise ValueError(f"{path} is no tokenizer of llama2.c: it lacks the bytes")
     return SubwordTokenizer(tokens, scores)
+
+
+def byte_tokenizer():
+    """Return a tokenizer that knows bytes and no subword: every text comes back."""
+    tokens = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256))]
+    return SubwordTokenizer(tokens, [0.0] * len(tokens))

@@ -114,8 +114,11 @@ def _matrix(picture, x, y, name, matrix, color, *, side, chosen=None, is_above=F
     return x + place.width
 
 
-def show_masks(masks, words, *, query):
-    """Draw who may attend to whom: ``masks`` maps names to booleans (query, key)."""
+def show_masks(words, *, query, prompt):
+    """Draw who may attend to whom in BERT, in GPT, and with a ``prompt`` as prefix."""
+    everything = torch.ones(len(words), len(words)).bool()  # (query, key)
+    masks = {"BERT": everything, "GPT": everything.tril()}
+    masks["prefix"] = masks["GPT"] | (torch.arange(len(words)) < prompt)
     side, step = 0.17, 1.3
     picture = Picture(step * len(masks) - 0.15)
     right = WIDTH - side * len(words) - 0.25
@@ -138,15 +141,14 @@ def _only(words, chosen, color):
 
 
 def show_encoder_decoder(source, target):
-    """Draw an encoder, the context vector c, a decoder: Sutskever et al. (2014)."""
+    """Draw an encoder, the context vector c, a decoder: Cho et al. (2014), figure 1."""
     picture, words = Picture(4.1), ["<bos>", *target, "<eos>"]
     [context] = picture.row("c", 1.95, "value", name="context")
-    memory = _read(picture, source, 0.95)
-    for one, other in pairwise(memory):
-        picture.arrow(one, other, "key")
-    picture.arrow(memory[-1], context, "key", curved=True)
-    states = _write(picture, words, 2.95, "query")
-    picture.arrow(context, states[0], "value", curved=True)
+    states = _read(picture, source, 0.95)
+    for last in (states[0], states[-1]):
+        picture.arrow(last, context, "key", curved=True)
+    for state in _write(picture, words, 2.95, "query"):
+        picture.arrow(context, state, "value", curved=True)
     return picture.figure
 
 
@@ -154,10 +156,6 @@ def show_bahdanau_attention(weights, source, target, *, step):
     """Draw a decoder that attends and writes word ``step``: Bahdanau et al. (2015)."""
     picture, words = Picture(4.5), ["<bos>", *target]
     memory = _read(picture, source, 1.0)
-    for one, other in pairwise(memory):
-        (right, y), (left, _) = one.edge(1, 0), other.edge(-1, 0)
-        picture.arrow((right, y - 0.07), (left, y - 0.07), "key")
-        picture.arrow((left, y + 0.07), (right, y + 0.07), "key")
     colors = _only(words, step, "query")
     colors[step + 1] = "value"
     asks, writes = _write(picture, words, 3.35, colors)[step : step + 2]
@@ -172,11 +170,15 @@ def show_bahdanau_attention(weights, source, target, *, step):
 
 
 def _read(picture, words, y):
-    """Draw a state of the encoder below each word, and return their places."""
+    """Draw an encoder, which reads in both directions; return its states' places."""
     states = picture.row("h" * len(words), y, "key", name="encoder")
     for word, state in zip(words, states, strict=True):
         picture.text(state.x, 0.25, word)
         picture.arrow((state.x, 0.41), state, "quiet")
+    for one, other in pairwise(states):
+        (right, y), (left, _) = one.edge(1, 0), other.edge(-1, 0)
+        picture.arrow((right, y - 0.07), (left, y - 0.07), "key")
+        picture.arrow((left, y + 0.07), (right, y + 0.07), "key")
     return states
 
 
@@ -342,8 +344,8 @@ def show_autoregression(text, words, probabilities):
     picture.fan(states[-1], choices, "value", probabilities[::-1], curved=True)
     picture.numbers([box.x for box in choices], 2.8, probabilities[::-1], name="")
     picture.arrow((WIDTH - 0.12, 2.28), (WIDTH - 0.12, 0.47), "value")
-    picture.names({0.3: "tokens", 1.35: "blocks", 2.45: "next?"})
-    picture.text(MIDDLE, 3.2, "draw one, append it, and read again", "quiet")
+    picture.names({0.3: "tokens", 1.35: "layers", 2.45: "next"})
+    picture.text(MIDDLE, 3.2, "sample one, append it, repeat", "quiet")
     return picture.figure
 
 
