@@ -1,17 +1,20 @@
 """The language model of the front page: a small Llama that writes like Shakespeare.
 
-    python benchmarks/front_page.py [--folder ../shared/data] [--seconds 1800]
+    python benchmarks/front_page.py [--folder ../shared/data] [--seconds 720] [--redraw]
 
 It reads characters of the tiny Shakespeare, as benchmarks/gpt.py does. Muon moves the
 matrices of its blocks and Adam the rest, at a learning rate that is chosen on
 validation text: each of RATES for a twelfth of the time. The best is then trained for
 all of it (CPU time), and its loss on the test text is measured once, with the weights
 in 8 bits that the page has. Rows go to front_page.csv, and the model, as a live figure
-with a text that it wrote, into book/diagrams/writing.html.
+with a text that it wrote, into book/diagrams/writing.html. After a change of the
+figure --redraw makes that file anew of the weights that are in it.
 """
 
 import argparse
+import base64
 import csv
+import json
 from pathlib import Path
 
 import torch
@@ -20,7 +23,7 @@ from gpt import Text
 from records import Clock, append, provenance, read_done
 
 from tutorial_figures import show_writing
-from tutorial_figures.writing import in_8_bits
+from tutorial_figures.writing import in_8_bits, packed, unpacked
 from tutorial_lib.llama import Llama
 
 HERE = Path(__file__).parent
@@ -77,8 +80,13 @@ def judge(model, tokens):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--folder")
-    parser.add_argument("--seconds", type=int, default=1800)
+    parser.add_argument("--seconds", type=int, default=720)
+    parser.add_argument("--redraw", action="store_true")
     options = parser.parse_args()
+    if options.redraw:
+        data = stored_data()
+        store(stored_model(data), data["words"])
+        return
     torch.set_num_threads(1)
     text = Text(options.folder)
     done = read_done(ROWS, KEY)
@@ -114,6 +122,25 @@ def store(model, characters):
     """Store the figure for the front page."""
     figure = show_writing(model, characters, PROMPT, length=CONTEXT)
     PAGE.write_text(figure.html + "\n", encoding="utf-8")
+
+
+def stored_data():
+    """Return what the stored figure is made of."""
+    _, call = PAGE.read_text(encoding="utf-8").rsplit('start("', 1)
+    return json.JSONDecoder().raw_decode(call[call.index("{") :])[0]
+
+
+def stored_model(data):
+    """Make the library's model of the stored weights."""
+    model = make(data["words"])
+    names = dict(
+        zip((name for name, *_ in packed(model)[0]), model.parameters(), strict=True)
+    )
+    weights = unpacked(data["spec"], base64.b64decode(data["weights"]))
+    with torch.no_grad():
+        for name, values in weights:
+            names[name].copy_(torch.from_numpy(values))
+    return model.eval()
 
 
 if __name__ == "__main__":

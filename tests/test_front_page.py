@@ -1,68 +1,40 @@
 """The model of the front page: what is told of it, and what it is."""
 
-import base64
 import csv
-import json
+import importlib
 import re
+import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
-import torch
 
 from tutorial_figures import show_writing
-from tutorial_figures.writing import MAPS, packed
-from tutorial_lib.llama import Llama
+from tutorial_figures.writing import packed
 
 ROOT = Path(__file__).parents[1]
-NAMES = {short: name for name, short in MAPS.items() if "W_1" not in name}
-NAMES |= {"down": "feed_forward.W_down"}
+sys.path.append(str(ROOT / "benchmarks"))
+front_page = importlib.import_module("front_page")
 
 
 @pytest.fixture(scope="module")
 def data():
-    """Return what the stored figure is made of."""
-    html = (ROOT / "book/diagrams/writing.html").read_text(encoding="utf-8")
-    _, call = html.rsplit('start("', 1)
-    return json.JSONDecoder().raw_decode(call[call.index("{") :])[0]
+    return front_page.stored_data()
 
 
 @pytest.fixture(scope="module")
 def model(data):
-    """Make the library's model of the stored weights."""
-    sizes = data["sizes"]
-    model = Llama(
-        len(data["words"]),
-        sizes["d_model"],
-        sizes["num_heads"],
-        sizes["num_kv_heads"],
-        sizes["num_layers"],
-        max_tokens=sizes["max_tokens"],
-    )
-    model.load_state_dict(dict(unpacked(data)), strict=False)  # the output is tied
-    return model.eval()
-
-
-def unpacked(data):
-    """Yield the library's name of each weight, and the weight."""
-    content, at = base64.b64decode(data["weights"]), 0
-    for name, rows, columns in data["spec"]:
-        scales = np.frombuffer(content, "<f4", rows or columns, at)
-        at += scales.nbytes
-        values = scales
-        if rows:
-            whole = np.frombuffer(content, "i1", rows * columns, at)
-            at += -(-whole.nbytes // 4) * 4
-            values = whole.reshape(rows, columns) * scales[:, None]
-        *layer, part, kind = name.split(".")
-        inner = f"layers.{layer[0]}.{NAMES[part]}" if layer else part
-        yield f"{inner}.{kind}", torch.tensor(np.array(values))
+    return front_page.stored_model(data)
 
 
 def test_the_stored_figure_is_what_the_library_makes_of_its_model(data, model):
     figure = show_writing(model, data["words"], data["prompt"], length=128)
     assert figure.data["written"] == data["written"]
     assert packed(model)[0] == data["spec"]
+    stored, made = (
+        text.split("<script>")[1].rsplit('start("', 1)[0]
+        for text in (front_page.PAGE.read_text(encoding="utf-8"), figure.html)
+    )
+    assert stored == made, "run: python benchmarks/front_page.py --redraw"
 
 
 def test_what_the_page_tells_of_the_model_is_so(data, model):

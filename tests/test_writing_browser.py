@@ -123,7 +123,8 @@ def test_nothing_is_computed_before_it_is_asked_for(shown):
     text = text_of(page)
     assert text.startswith("a bad cab") and len(text) == 20
     assert "Write on, or begin with a text of your own." in said(page)
-    assert page.locator(".next .label").count() == 0
+    assert page.locator(".next .label").count() == 7  # as they were stored
+    assert page.evaluate("performance.getEntriesByType('resource').length") == 0
 
 
 def test_a_prompt_is_gone_on_with_and_a_head_that_is_off_changes_what_follows(shown):

@@ -166,9 +166,9 @@ function writing(root, data, host) {
       const word = add(text, "span", { class: `${kind} ${i === at ? "chosen" : ""}` });
       word.textContent = words[token] + separator;
     });
-    const maps = steps[at]?.maps ?? data.maps;
+    const { maps, probs } = steps[at] ?? data;
     showMaps(maps, tokens.slice(0, at + 1));
-    showLikely(steps[at]?.probs);
+    showLikely(probs);
     if (!now.running) say(sentence(steps[at]));
   }
 
@@ -186,7 +186,6 @@ function writing(root, data, host) {
 
   function showLikely(probs) {
     table.replaceChildren();
-    if (!probs) return;
     const order = count(probs.length).sort((a, b) => probs[b] - probs[a]);
     const drawn = now.tokens[now.at + 1];
     for (const token of order.slice(0, LIKELY)) {

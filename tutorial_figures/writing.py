@@ -47,7 +47,8 @@ def show_writing(model, words, prompt, *, length=60, temperature=0.8, title=None
     written = separator.join(words[token] for token in tokens[len(given) :])
     data |= {"prompt": prompt, "written": written, "temperature": temperature}
     data |= {"spec": spec, "weights": base64.b64encode(weights).decode()}
-    maps = _attention(model, tokens)
+    probs, maps = _last(model, tokens, temperature)
+    data["probs"] = [round(p, 3) for p in probs]
     data["maps"] = [[round(float(w), 3) for w in row[-SHOWN:]] for row in maps]
     return Figure(
         "writing",
@@ -86,6 +87,20 @@ def packed(model):
         rows, columns = array.shape if array.ndim == 2 else (0, len(array))
         spec.append([name, rows, columns])
     return spec, b"".join(parts)
+
+
+def unpacked(spec, weights):
+    """Yield the names and the values of what was packed, in float32."""
+    at = 0
+    for name, rows, columns in spec:
+        scales = np.frombuffer(weights, "<f4", rows or columns, at)
+        at += scales.nbytes
+        values = scales
+        if rows:
+            whole = np.frombuffer(weights, "i1", rows * columns, at)
+            at += -(-whole.nbytes // 4) * 4
+            values = whole.reshape(rows, columns) * scales[:, None]
+        yield name, np.array(values)
 
 
 def in_8_bits(model):
@@ -161,15 +176,16 @@ def dice(seed, position):
     return (bits ^ bits >> 16) / 2**32
 
 
-def _attention(model, tokens):
-    """Return the weights of the last token, a row for each head of each layer."""
+def _last(model, tokens, temperature):
+    """Return what follows the last token, and its weights, a row for each head."""
     import torch
 
     from tutorial_lib.recording import record_attention
 
     with torch.no_grad(), record_attention(model) as maps:
-        model(torch.tensor([tokens]))
-    return torch.cat([weights[0, :, -1] for weights in maps.values()])
+        logits = model(torch.tensor([tokens]))[0, -1]
+    weights = torch.cat([weights[0, :, -1] for weights in maps.values()])
+    return (logits / temperature).softmax(dim=-1).tolist(), weights
 
 
 def _sentence(data):
