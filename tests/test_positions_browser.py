@@ -173,9 +173,9 @@ def test_curves_coincide_as_only_the_distance_counts_and_peak_where_two_fit(show
     assert spread(page, dot_products("sinusoidal")) < 1e-6
     choose(page, "encoding", "rotary")
     for key, (name, peak, lesson) in enumerate((
-        ("the query itself", 0, "the same: the curve peaks at distance 0."),
-        ("the query 3 positions on", -3, "the curve peaks 3 back, not at 0."),
-        ("other values", None, "every key other values: "),
+        ("equal to the query", 0, "the same values: the curve peaks at distance 0."),
+        ("fits 3 back", -3, "the curve peaks at −3, not at 0."),
+        ("other values", None, "Every key has values of its own: "),
     )):  # fmt: skip
         choose(page, "key", name)
         products = dot_products("rotary", key=key)
@@ -191,12 +191,12 @@ def test_the_base_slows_the_slow_pairs_and_reset_brings_all_back(kind, shown):
     page = shown(positions(kind=kind))
     lesson, first = page.locator("p").last, said(page)
     # 2π · 10000^(6/8) positions
-    slowest = "The slowest pair, 3, takes 6283 positions for a turn."
+    slowest = "The slowest pair, 3, has a wavelength of 6283 positions."
     assert lesson.inner_text().endswith(slowest)
     page.get_by_label("base", exact=True).fill("1.5")
     assert page.locator("label .number").inner_text() == "32"
     assert_curve(page, dot_products(kind, base=32), 8)
-    assert lesson.inner_text().endswith("takes 85 positions for a turn.")
+    assert lesson.inner_text().endswith("has a wavelength of 85 positions.")
     page.get_by_label("base", exact=True).focus()
     press(page, "ArrowLeft")
     assert_curve(page, dot_products(kind, base=28), 8)

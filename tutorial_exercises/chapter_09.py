@@ -1,12 +1,11 @@
 """Exercises of chapter 9: positional encoding."""
 
-import inspect
 import math
 
 import torch
 
 from tutorial_exercises import Exercise
-from tutorial_lib.position import PositionedAttention, SinusoidalEncoding, frequencies
+from tutorial_lib.position import SinusoidalEncoding, frequencies
 
 
 @Exercise("9.1", "The matrix of a shift", axes="d_model d_model")
@@ -222,113 +221,125 @@ How long must a sequence be if its last token has a key so far back?
 """
 
 
-@Exercise("9.4", "Token by token, with positions", axes="batch token d_model")
-def attend_token_by_token(x, encoding, attention):
-    """Return attention(y, y, y, causal=True) for y = encoding(x), token by token."""
-    seen, outputs = [], []
-    for t, token in enumerate(x.split(1, dim=1)):  # (batch, 1, d_model)
-        seen.append(encoding(token, start=t))
-        keys = torch.cat(seen, dim=1)  # (batch, key, d_model)
-        outputs.append(attention(seen[-1], keys, keys))
-    return torch.cat(outputs, dim=1)  # (batch, token, d_model)
+@Exercise("9.4", "RoPE with a KV cache", axes="batch token d_k")
+def attend_with_cache(queries, keys, values, rope):
+    """Return causal attention with RoPE, computed token by token."""
+    cached, outputs = [], []
+    for t in range(queries.shape[1]):
+        position = torch.tensor([t])
+        query = rope(queries[:, t : t + 1], position)  # (batch, 1, d_k)
+        cached.append(rope(keys[:, t : t + 1], position))
+        rotated = torch.cat(cached, dim=1)  # (batch, key, d_k)
+        scores = query @ rotated.mT / queries.shape[-1] ** 0.5  # (batch, 1, key)
+        outputs.append(scores.softmax(dim=-1) @ values[:, : t + 1])
+    return torch.cat(outputs, dim=1)  # (batch, token, d_k)
 
 
-@attend_token_by_token.oracle
-def _(x, encoding, attention):
-    outputs, encoded = torch.zeros_like(x), []
-    for t in range(x.shape[1]):
-        encoded.append(encoding(x[:, t : t + 1], start=t)[:, 0])
-        y = torch.stack(encoded, dim=1)
-        outputs[:, t] = attention(y[:, t:], y, y)[:, 0]
+@attend_with_cache.oracle
+def _(queries, keys, values, rope):
+    outputs, rotated = torch.zeros_like(values), []
+    for t in range(queries.shape[1]):
+        query = rope(queries[:, t : t + 1], torch.tensor([t]))[:, 0]
+        rotated.append(rope(keys[:, t : t + 1], torch.tensor([t]))[:, 0])
+        scores = torch.stack([(query * key).sum(dim=-1) for key in rotated], dim=-1)
+        weights = (scores / math.sqrt(queries.shape[2])).softmax(dim=-1)
+        for j in range(t + 1):
+            outputs[:, t] += weights[:, j, None] * values[:, j]
     return outputs
 
 
-def count(layer, args, named):
-    """Note in a layer how many tokens it got; each call gets (batch, token, d_model)."""
-    given = inspect.signature(layer.forward).bind(*args, **named).arguments
-    tokens = next(iter(given.values()))  # by position or by name
-    if tokens.ndim != 3:
-        raise ValueError(
-            f"one token of every sequence is (batch, 1, d_model), got "
-            f"{tuple(tokens.shape)}: keep the token axis with x[:, t : t + 1] (x[:, t] "
-            "drops it, and `for token in x` loops over the sequences)"
-        )
-    layer.counts.append(tokens.shape[1])
+class Rope(torch.nn.Module):
+    """Rotate (batch, token, d_k) to positions (token,); count the tokens of a call."""
+
+    def __init__(self):
+        super().__init__()
+        self.counts = []
+
+    def forward(self, x, positions):
+        if x.ndim != 3:
+            raise ValueError(
+                f"one token of every sequence is (batch, 1, d_k), got "
+                f"{tuple(x.shape)}: keep the token axis with queries[:, t : t + 1] "
+                "(queries[:, t] drops it)"
+            )
+        if positions.shape != x.shape[1:2]:
+            raise ValueError(
+                f"{x.shape[1]} tokens need a tensor of as many positions, got "
+                f"{tuple(positions.shape)}: use torch.tensor([t]) for one token"
+            )
+        self.counts.append(x.shape[1])
+        angles = positions[:, None] * frequencies(x.shape[-1])  # (token, pair)
+        cos, sin = angles.cos(), angles.sin()
+        first, second = x[..., 0::2], x[..., 1::2]
+        pairs = (first * cos - second * sin, first * sin + second * cos)
+        return torch.stack(pairs, dim=-1).flatten(-2)
 
 
-@torch.no_grad()
-def layers():
-    """Make an encoding and an attention layer that count, in a list ``counts``."""
-    encoding, attention = SinusoidalEncoding(8, 16), PositionedAttention(8, 2)
-    for layer in (encoding, attention):
-        layer.counts = []
-        layer.register_forward_pre_hook(count, with_kwargs=True)
-    for weight in attention.parameters():
-        weight.mul_(3)  # so that the weights are far from uniform
-    return encoding, attention
-
-
-@attend_token_by_token.cases
+@attend_with_cache.cases
 def _():
     label = "the same outputs as for all tokens at once"
-    yield label, torch.randn(2, 6, 8), *layers()
-    yield label, torch.randn(2, 1, 8), *layers()
+    yield label, *(2 * torch.randn(3, 2, 6, 8)), Rope()
+    yield label, *torch.randn(3, 2, 1, 8), Rope()
 
 
-@attend_token_by_token.demand("one query a call, and every token is encoded once")
+@attend_with_cache.demand("each query and each key is rotated once")
 def _(answer):
-    encoding, attention = layers()
-    answer(torch.randn(1, 6, 8), encoding, attention)
-    most = max(attention.counts, default=0)
-    if most > 1:
+    rope = Rope()
+    answer(*torch.randn(3, 1, 6, 8), rope)
+    if max(rope.counts, default=0) > 1:
         return (
-            f"The outputs are right, but a call of attention got {most} queries. Give "
-            "it the query of the new token alone: earlier outputs need not be computed "
-            "again, and while a text is being generated, later tokens do not exist."
+            f"The outputs are right, but a call of rope got {max(rope.counts)} tokens. "
+            "Give it one: the later tokens do not exist while a text is generated, and "
+            "the earlier keys are in the cache, rotated."
         )
-    if encoding.counts[:1] != [1]:
+    if len(rope.counts) > 2 * 6:  # a query and a key for each token
         return (
-            "The outputs are right, but the encoding must get the first token alone: "
-            "while a text is being generated, the later ones do not exist. Call it for "
-            "each token in its step, with `start=`."
-        )
-    if {*encoding.counts} != {1} or len(encoding.counts) > 2 * 6:  # for query and key
-        return (
-            "The outputs are right, but you encode earlier tokens again. Encode each "
-            "token once, alone: `start=` tells the encoding its position."
+            "The outputs are right, but you rotate earlier tokens again. A key keeps "
+            "its position: rotate it once, and keep the rotated key in the cache."
         )
 
 
-attend_token_by_token.hints = """
-- Which position does `encoding(token)` give to a single token? Its second argument is
-  `start`.
-- Go through `enumerate(x.split(1, dim=1))`, which gives (t, token). Keep the encoded
-  tokens in a list; joined by `torch.cat(…, dim=1)` they are the keys and the values.
-- The query is the encoded token alone. No mask is needed: later tokens are not there
-  yet.
+attend_with_cache.hints = """
+- Token t has position t. `rope(queries[:, t : t + 1], torch.tensor([t]))` is its
+  rotated query, (batch, 1, d_k).
+- Keep a list of rotated keys, and append one in each step. Joined by `torch.cat(…,
+  dim=1)` they are all keys up to token t. Values are not rotated.
+- No mask is needed: later keys are not there yet. The scores of step t are (batch, 1,
+  t + 1), and the values `values[:, : t + 1]`.
 """
 
-attend_token_by_token.mistakes = """
-Every token is encoded at position 0. Tell the encoding the position: `start=`.
-    token, start=t → token
-Every position is one too high: the first token is at position 0.
-    encoding(token, start=t) → encoding(token, start=t + 1)
-The tokens go into attention without positions.
-    encoding(token, start=t) → token
-Keys and values are encoded, the query is not: it needs its position, too.
-    seen[-1] → token
-Keys and values have their positions, but every query has position 0: use `start=`.
-    seen[-1] → encoding(token)
+attend_with_cache.mistakes = """
+Every token is rotated to position 0, so nothing is rotated. Token t has position t.
+    torch.tensor([t]) → torch.tensor([0])
+The keys are rotated, the queries are not: their positions count, too.
+    rope(queries[:, t : t + 1], position) → queries[:, t : t + 1]
+The queries are rotated, the keys are not: rotate each before it goes into the cache.
+    rope(keys[:, t : t + 1], position) → keys[:, t : t + 1]
+You rotate the values, too. RoPE is applied to queries and keys only.
+    @ values[:, : t + 1] → @ rope(values[:, : t + 1], torch.arange(t + 1))
 A token does not attend to itself in your code: its own key and value are missing.
-    torch.cat(seen, dim=1) → torch.cat(seen[:t] or seen, dim=1)
-The query is encoded, keys and values are not: keep the encoded tokens.
-    torch.cat(seen, dim=1) → x[:, : t + 1]
-Each token attends to itself only. Keep the encoded tokens: all are keys and values.
-    keys, keys → seen[-1], seen[-1]
+    torch.cat(cached, dim=1) → torch.cat(cached[:t] or cached, dim=1)
+    and @ values[:, : t + 1] → @ values[:, : max(t, 1)]
+Each token attends to itself only. Keep the rotated keys of the earlier tokens.
+    torch.cat(cached, dim=1) → cached[-1]
+    and @ values[:, : t + 1] → @ values[:, t : t + 1]
 Each token attends to the later ones, too. Token t may attend to tokens 0 to t.
-    seen, outputs = [], [] → …
-        y = encoding(x)
-        return attention(y, y, y)
+    cached, outputs = [], [] → positions = torch.arange(queries.shape[1])
+        scores = rope(queries, positions) @ rope(keys, positions).mT
+        return (scores / queries.shape[-1] ** 0.5).softmax(dim=-1) @ values
+The scores are not divided by the square root of d_k.
+    / queries.shape[-1] ** 0.5 →
+You divide the scores by d_k, not by its square root.
+    queries.shape[-1] ** 0.5 → queries.shape[-1]
+The scores need a softmax: they are no weights yet.
+    scores.softmax(dim=-1) → scores
+The softmax goes over the keys, the last axis.
+    softmax(dim=-1) → softmax(dim=1)
+right:
+    cached, outputs = [], [] → keys = list(keys.unbind(1))
+        outputs = []
+    and cached.append(rope(keys[:, t : t + 1], position)) → keys[t] = rope(keys[t][:, None], position)
+    and torch.cat(cached, dim=1) → torch.cat(keys[: t + 1], dim=1)
 """
 
 

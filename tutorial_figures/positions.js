@@ -25,12 +25,12 @@ function positions(root, data, host) {
   const content = (wave) => count(d_model).map((i) => wave((i + 1) ** 2));
   // What a query can meet, and what its curve then does.
   const keys = [
-    ["the query itself", () => content(Math.cos),
-      "the same: the curve peaks at distance 0."],
-    ["the query 3 positions on", () => turn(content(Math.cos), 3),
-      "the same, rotated 3 positions on: the curve peaks 3 back, not at 0."],
+    ["equal to the query", () => content(Math.cos),
+      "the same values: the curve peaks at distance 0."],
+    ["fits 3 back", () => turn(content(Math.cos), 3),
+      "values that fit best if the key is 3 back: the curve peaks at −3, not at 0."],
     ["other values", () => content(Math.sin),
-      "other values: the curve peaks wherever the two fit best."],
+      "values of its own: the curve peaks wherever they fit best."],
   ];
   const upright = count(d_model).map((i) => i % 2);
   const encode = {
@@ -64,7 +64,7 @@ function positions(root, data, host) {
     redraw({ kind: kinds[i] }));
   const keySelect = addSelect(bar, "key", keys.map(([name]) => name), (key) =>
     choose({ key }));
-  const powers = { min: 1, max: 4, step: 0.05 };
+  const powers = { min: 1, max: 6, step: 0.05 };
   const baseSlider = addSlider(bar, "base", powers, (chosen) =>
     choose({ base: Number((10 ** chosen).toPrecision(2)) }));
   addButton(bar, "reset", () => redraw(initially()));
@@ -129,7 +129,7 @@ function positions(root, data, host) {
     const write = (x, y, text, style = "small end") => addText(grid, x, y, text, style);
     const rotary = isRotary();
     const named = rotary ? "rotated queries" : "encoding";
-    write(left, 10, `${named}: high frequencies above, low below`, "name");
+    write(left, 10, `${named}: high frequencies above`, "name");
     if (rotary) write(left, middle + 26, "rotated keys", "name");
     for (const bottom of rotary ? [middle, floor] : [floor]) {
       write(left - 6, bottom - (middle - ceiling) + 10, "0");
@@ -221,13 +221,13 @@ function positions(root, data, host) {
       ...(isRotary()
         ? ["Nothing is added: query and key are rotated, the first pair of dimensions by",
           "1 radian per position, each later pair more slowly. Every query has the same",
-          `made-up values, every key ${keys[now.key][2]}`,
+          `made-up values. Every key has ${keys[now.key][2]}`,
           "Whatever they are, only the distance counts: all curves coincide."]
         : ["Each pair of dimensions is the sine and cosine of an angle, a clock hand:",
           "the first turns by 1 radian per position, each later one more slowly. Dot",
           "products add up the cosines of the angles between hands, and only the",
           "distance counts: all curves coincide."]),
-      `The slowest pair, ${slowest}, takes ${turns} positions for a turn.`,
+      `The slowest pair, ${slowest}, has a wavelength of ${turns} positions.`,
     ].join(" ");
   }
 
