@@ -24,11 +24,11 @@ def show_positions(tokens=64, d_model=32, *, kind="sinusoidal", title=None):
     """Show how alike two positions are, and whether only their distance counts.
 
     ``kind`` is shown first: "sinusoidal" (Vaswani et al., 2017) or "rotary" (Su et al.,
-    2021). Pair i rotates by 10000 ** (-2i / d_model) radians per position; a reader chooses
-    other bases. Rotary rotates one fixed query, cos c² in component c, and one fixed key,
-    the same 3 positions further: at first the key stands where it fits, 3 back. Raises
-    ValueError for an odd ``d_model``, a kind that does not exist, more than 256 tokens
-    or 65,536 numbers.
+    2021). Pair i rotates by 10000 ** (-2i / d_model) radians per position; a reader
+    chooses other bases. Rotary rotates one fixed query, cos c² in component c, and one
+    fixed key, the same 3 positions further: at first the key stands where it fits, 3
+    back. Raises ValueError for an odd ``d_model``, a kind that does not exist, more
+    than 256 tokens or 65,536 numbers.
     """
     _check_sizes(tokens, d_model)
     if kind not in KINDS:
