@@ -34,7 +34,7 @@ def test_scores_follow_the_mouse_and_the_keys(shown):
     entropy = torch.special.entr(weights).sum()
     assert said(page) == (
         f"Entropy {entropy:.2f} nats, as if {entropy.exp():.1f} of 4 keys shared the "
-        "weight equally. Largest gradient, max α(1 − α): "
+        "weight equally. Largest derivative of a weight, max α(1 − α): "
         f"{(weights * (1 - weights)).max():.4f} (at most 0.25)."
     )
     track = page.get_by_label("score of cat").bounding_box()

@@ -72,7 +72,7 @@ standard deviations, and the score is divided by √d_k.
 def distance_attention(queries, keys, values, width):
     """Average the values, weighted by softmax(-‖q - k‖² / (2 width²))."""
     norms = keys.square().sum(dim=-1)  # (key,)
-    scores = (queries @ keys.T - norms / 2) / width**2  # (query, key)
+    scores = (queries @ keys.mT - norms / 2) / width**2  # (query, key)
     return scores.softmax(dim=-1) @ values
 
 
@@ -99,7 +99,7 @@ def _(answer):
     if "cdist" in seen.sizes or max(seen.sizes.values()) >= 6 * 7 * 16:
         return (
             "The outputs are right, but you computed the distances. Use "
-            "queries @ keys.T and the norms of the keys only."
+            "queries @ keys.mT and the norms of the keys only."
         )
 
 
@@ -111,23 +111,23 @@ distance_attention.hints = """
 
 distance_attention.mistakes = """
 This is the plain dot product: -‖k‖² / 2 and the division by width² are missing.
-    (queries @ keys.T - norms / 2) / width**2 → queries @ keys.T
+    (queries @ keys.mT - norms / 2) / width**2 → queries @ keys.mT
 -‖k‖² / 2 is missing from the scores. (What is the same for all keys, as ‖q‖², cancels.)
-    queries @ keys.T - norms / 2 → queries @ keys.T
+    queries @ keys.mT - norms / 2 → queries @ keys.mT
 You subtract ‖k‖² whole. Half of it belongs to q · k, as ‖q - k‖² contains 2 q · k.
     norms / 2 → norms
 ‖q - k‖² contains the dot product twice: 2 q · k. Yours has it once.
-    queries @ keys.T - norms / 2 → queries @ keys.T / 2 - norms / 2
+    queries @ keys.mT - norms / 2 → queries @ keys.mT / 2 - norms / 2
 The sign is wrong: the farther a key, the lower its score must be.
-    (queries @ keys.T - norms / 2) → -(…)
+    (queries @ keys.mT - norms / 2) → -(…)
 You add ‖k‖² / 2. A long key is far away, so its norm must lower the score.
-    queries @ keys.T - norms → queries @ keys.T + norms
+    queries @ keys.mT - norms → queries @ keys.mT + norms
 You divide by 2 twice: ‖k‖² / 2 has the 2 of 2 width². Divide the whole by width².
     / width**2 → / (2 * width**2)
 You divide only ‖k‖² / 2 by width², not the dot product: put both in parentheses.
-    (queries @ keys.T - norms / 2) → queries @ keys.T - norms / 2
+    (queries @ keys.mT - norms / 2) → queries @ keys.mT - norms / 2
 You divide only the dot product by width², not ‖k‖² / 2: put both in parentheses.
-    (queries @ keys.T - norms / 2) / width**2 → queries @ keys.T / width**2 - norms / 2
+    (queries @ keys.mT - norms / 2) / width**2 → queries @ keys.mT / width**2 - norms / 2
 You also divide by √d_k. The formula has width² alone.
     / width**2 → / width**2 / keys.shape[-1] ** 0.5
 You subtract ‖k‖ / 2. The norm must be squared: leave the square root out.
@@ -139,8 +139,8 @@ You divide by the width itself. The exponent is a square: divide by width².
 Your softmax runs over the queries. Each query's weights sum to 1 over the keys: dim=-1.
     softmax(dim=-1) → softmax(dim=0)
 right:
-    queries @ keys.T → torch.cat([queries, torch.ones(len(queries), 1)], 1)
-    and - norms / 2) → @ torch.cat([keys, -norms[:, None] / 2], 1).T)
+    queries @ keys.mT → torch.cat([queries, torch.ones(len(queries), 1)], 1)
+    and - norms / 2) → @ torch.cat([keys, -norms[:, None] / 2], 1).mT)
     norms / 2 → norms / 2 - queries.square().sum(dim=-1, keepdim=True) / 2
 """
 
@@ -148,7 +148,7 @@ right:
 @Exercise("3.3", "Queries and keys of different sizes", axes="batch query d_v")
 def bilinear_attention(queries, keys, values, M, mask=None):
     """Average the values, weighted by softmax(q M kᵀ / √d_key)."""
-    scores = queries @ M @ keys.transpose(-2, -1) / keys.shape[-1] ** 0.5
+    scores = queries @ M @ keys.mT / keys.shape[-1] ** 0.5
     return masked_softmax(scores, mask) @ values
 
 
@@ -209,7 +209,7 @@ Your mask is inverted: True means that the query may attend to the key.
 You mask after the softmax, so the weights no longer sum to 1. Mask the scores instead.
     masked_softmax(scores, mask) → (scores.softmax(dim=-1) * (1 if mask is None else mask))
 right:
-    queries @ M @ keys.transpose(-2, -1) → torch.einsum("bqi,ij,bkj->bqk", queries, M, keys)
+    queries @ M @ keys.mT → torch.einsum("bqi,ij,bkj->bqk", queries, M, keys)
     masked_softmax(scores, mask) @ values → scaled_dot_product_attention(queries @ M, keys, values, mask)[0]
 """
 
@@ -265,7 +265,7 @@ frugal_additive_scores.hints = """
 
 frugal_additive_scores.mistakes = """
 This is the dot product of query and key. Add them, take tanh, then multiply by w_v.
-    torch.stack(rows, dim=1) → Q @ K.transpose(1, 2)
+    torch.stack(rows, dim=1) → Q @ K.mT
 The tanh is missing: the score is a sum of a term for the query and one for the key.
     torch.tanh(Q[:, i, None] + K) → (Q[:, i, None] + K)
 You take the tanh of query and key separately. Add them first, so that they interact.

@@ -97,7 +97,7 @@ function softmax(root, data) {
     return [
       `Entropy ${entropy.toFixed(2)} nats, as if`,
       `${Math.exp(entropy).toFixed(1)} of ${weights.length} keys shared the weight`,
-      `equally. Largest gradient, max α(1 − α):`,
+      `equally. Largest derivative of a weight, max α(1 − α):`,
       `${tiny ? gradient.toExponential(0) : gradient.toFixed(4)} (at most 0.25).`,
     ].join(" ");
   }

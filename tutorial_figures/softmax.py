@@ -20,7 +20,7 @@ def show_softmax(scores, *, labels=None, temperature=1.0, d_k=64, title=None):
     the scores are multiplied by √``d_k`` as the dot products are; with ``d_k=None``
     they are just scores, and only the largest weight is told. ``temperature`` divides
     what enters the softmax. Entropy is in nats, and its exponential an effective number
-    of keys; the largest gradient is the largest diagonal entry of the softmax's
+    of keys; the largest derivative is the largest diagonal entry of the softmax's
     Jacobian, α(1 - α). Raises ValueError for
     scores that are not a vector of 2 to 40 numbers, or labels that do not fit.
     """
