@@ -281,7 +281,7 @@ which fall more slowly than powers of 10.
 @Exercise("1.5", "Let it say that nothing fits", axes="query key")
 def weights_or_nothing(scores, null_score):
     """Softmax over the keys and a null key; return the weights of the keys."""
-    column = torch.full((len(scores), 1), float(null_score))
+    column = torch.full((len(scores), 1), null_score)
     weights = torch.cat([scores, column], dim=-1).softmax(dim=-1)
     return weights[:, :-1]  # what is left out is the weight of the null key
 
@@ -328,7 +328,7 @@ You return the weight of the null key, too: drop its column.
 You drop the first column, but the column of the null key is the last.
     weights[:, :-1] → weights[:, 1:]
 In your code the null key always has the score 0: use the argument `null_score`.
-    float(null_score) → 0.0
+    1), null_score) → 1), 0.0)
 exp() of a large score is infinite. `torch.softmax` avoids that.
     torch.cat([scores, column], dim=-1).softmax(dim=-1) → torch.cat([scores, column], dim=-1).exp()
         weights = weights / weights.sum(dim=-1, keepdim=True)
@@ -336,6 +336,6 @@ Your softmax runs over the queries. Each query distributes its weight over the k
 last axis.
     softmax(dim=-1) → softmax(dim=0)
 right:
-    torch.full((len(scores), 1), float(null_score)) → torch.full_like(scores[:, :1], null_score)
+    torch.full((len(scores), 1), null_score) → torch.full_like(scores[:, :1], null_score)
     weights[:, :-1] → (scores - scores.logsumexp(-1, keepdim=True).logaddexp(column)).exp()
 """
