@@ -81,7 +81,7 @@ objects = maker(figures.show_objects, SCENES, SAID_OF_SCENES, SCENE_MASKS, steps
 patches = maker(figures.show_patch_attention, PATCH_WEIGHTS, IMAGE)
 positions = maker(figures.show_positions, 40, 8)
 sampling = maker(figures.show_sampling, SCORES, NAMES)
-softmax = maker(figures.show_softmax, SCORES, labels=NAMES)
+softmax = maker(figures.show_softmax, SCORES, labels=NAMES, d_k=64)
 windows = maker(figures.show_windows)
 writing = maker(figures.show_writing, WRITER, LETTERS, "a bad cab", length=20)
 MAKERS = (architecture, attention, generation, induction, kernel_regression, learning)

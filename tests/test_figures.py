@@ -170,13 +170,13 @@ def test_figures_say_what_is_seen_at_first():
             "as if 2.0 tokens were equally probable.",
         ),
         (
-            show_softmax([0.0, 0.0, 0.0, 0.0], labels="abcd"),
+            show_softmax([0.0, 0.0, 0.0, 0.0], labels="abcd", d_k=64),
             "Softmax of 4 scores at temperature 1: the largest weight, 0.250, is that "
             "of «a»; the entropy is 1.39 nats, as if 4.0 keys shared the weight "
             "equally.",
         ),
         (
-            show_softmax([0.0, 0.0], labels="ab", d_k=None),
+            show_softmax([0.0, 0.0], labels="ab"),
             "Softmax of 2 scores at temperature 1: the largest weight, 0.500, is that "
             "of «a».",
         ),

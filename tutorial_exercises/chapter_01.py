@@ -279,56 +279,56 @@ which fall more slowly than powers of 10.
 
 
 @Exercise("1.5", "Let it say that nothing fits", axes="query key")
-def weights_or_nothing(scores, nothing):
-    """Softmax over the keys and over nothing; return the weights of the keys."""
-    column = torch.full((len(scores), 1), float(nothing))
+def weights_or_nothing(scores, null_score):
+    """Softmax over the keys and a null key; return the weights of the keys."""
+    column = torch.full((len(scores), 1), null_score)
     weights = torch.cat([scores, column], dim=-1).softmax(dim=-1)
-    return weights[:, :-1]  # what is left out is the weight of nothing
+    return weights[:, :-1]  # what is left out is the weight of the null key
 
 
 @weights_or_nothing.oracle
-def _(scores, nothing):
-    rows = [torch.tensor([*row, float(nothing)]) for row in scores]
+def _(scores, null_score):
+    rows = [torch.tensor([*row, float(null_score)]) for row in scores]
     return torch.stack([softmax_over(row, range(len(row)))[:-1] for row in rows])
 
 
 @weights_or_nothing.cases
 def _():
-    label = "a key with the same score as nothing gets the same weight"
+    label = "a key with the same score as the null key gets the same weight"
     yield label, torch.tensor([[2.0, 2, 2], [0, 0, 0]]), 2.0
-    label = "the keys' weights sum to 1 minus the weight of nothing"
+    label = "the keys' weights sum to 1 minus the weight of the null key"
     yield label, 2 * torch.randn(4, 6), 1.5
     label = "large scores do not overflow"
     yield label, torch.tensor([[300.0, 299.0], [0.0, 1.0]]), 300.0
 
 
 weights_or_nothing.hints = """
-- Nothing is one more key, with the same score for every query.
-- `torch.full((len(scores), 1), nothing)` is a column of that score; `torch.cat([scores,
-  column], dim=-1)` appends it to the others.
+- The null key is one more key, with the same score for every query.
+- `torch.full((len(scores), 1), null_score)` is a column of that score;
+  `torch.cat([scores, column], dim=-1)` appends it to the others.
 - Take the softmax with the column, and then drop the column: `[:, :-1]`.
 """
 
 weights_or_nothing.mistakes = """
-Your rows sum to 1, which leaves no weight for nothing. Give it a column in the softmax,
-and drop that column afterwards, without normalizing the rows again.
+Your rows sum to 1, which leaves no weight for the null key. Give it a column in the
+softmax, and drop that column afterwards, without normalizing the rows again.
     weights[:, :-1] → weights[:, :-1] / weights[:, :-1].sum(dim=-1, keepdim=True)
-    weights[:, :-1] → (scores - nothing).softmax(dim=-1)
-You add the score of nothing to the sum as it is; like every score it must go
+    weights[:, :-1] → (scores - null_score).softmax(dim=-1)
+You add the score of the null key to the sum as it is; like every score it must go
 through exp() first.
-    weights[:, :-1] → scores.exp() / (scores.exp().sum(dim=-1, keepdim=True) + nothing)
-You take away a fraction that depends on the score of nothing alone. How much weight
-nothing gets depends on the other scores, too: give it a column in the softmax.
-    weights[:, :-1] → scores.softmax(dim=-1) * (1 - torch.tensor(float(nothing)).sigmoid())
-You give no weight to keys that score below nothing. They keep some weight: give nothing
-a column of its own in the softmax.
-    weights[:, :-1] → scores.softmax(dim=-1).masked_fill(scores < nothing, 0)
-You return the weight of nothing, too: drop its column.
+    weights[:, :-1] → scores.exp() / (scores.exp().sum(dim=-1, keepdim=True) + null_score)
+You take away a fraction that depends on the score of the null key alone. How much
+weight it gets depends on the other scores, too: give it a column in the softmax.
+    weights[:, :-1] → scores.softmax(dim=-1) * (1 - torch.tensor(float(null_score)).sigmoid())
+You give no weight to keys that score below the null key. They keep some weight: give
+the null key a column of its own in the softmax.
+    weights[:, :-1] → scores.softmax(dim=-1).masked_fill(scores < null_score, 0)
+You return the weight of the null key, too: drop its column.
     weights[:, :-1] → weights
-You drop the first column, but the column of nothing is the last.
+You drop the first column, but the column of the null key is the last.
     weights[:, :-1] → weights[:, 1:]
-In your code nothing always has the score 0: use the argument `nothing`.
-    float(nothing) → 0.0
+In your code the null key always has the score 0: use the argument `null_score`.
+    1), null_score) → 1), 0.0)
 exp() of a large score is infinite. `torch.softmax` avoids that.
     torch.cat([scores, column], dim=-1).softmax(dim=-1) → torch.cat([scores, column], dim=-1).exp()
         weights = weights / weights.sum(dim=-1, keepdim=True)
@@ -336,6 +336,6 @@ Your softmax runs over the queries. Each query distributes its weight over the k
 last axis.
     softmax(dim=-1) → softmax(dim=0)
 right:
-    torch.full((len(scores), 1), float(nothing)) → torch.full_like(scores[:, :1], nothing)
+    torch.full((len(scores), 1), null_score) → torch.full_like(scores[:, :1], null_score)
     weights[:, :-1] → (scores - scores.logsumexp(-1, keepdim=True).logaddexp(column)).exp()
 """

@@ -13,16 +13,16 @@ from .inputs import as_array, as_labels, as_positive, rounded
 MOST_SCORES = 40
 
 
-def show_softmax(scores, *, labels=None, temperature=1.0, d_k=64, title=None):
+def show_softmax(scores, *, labels=None, temperature=1.0, d_k=None, title=None):
     """Show how scores become weights, and what temperature and d_k do to them.
 
-    ``scores`` are (key,), q·k/√d_k for one query; ``labels`` name the keys. Unscaled,
-    the scores are multiplied by √``d_k`` as the dot products are; with ``d_k=None``
-    they are just scores, and only the largest weight is told. ``temperature`` divides
-    what enters the softmax. Entropy is in nats, and its exponential an effective number
-    of keys; the largest derivative is the largest diagonal entry of the softmax's
-    Jacobian, α(1 - α). Raises ValueError for
-    scores that are not a vector of 2 to 40 numbers, or labels that do not fit.
+    ``scores`` are (key,), those of one query; ``labels`` name the keys. ``temperature``
+    divides what enters the softmax, and the largest weight is told. With ``d_k`` the
+    scores are q·k/√d_k, and can be shown undivided, √``d_k`` times as large; entropy is
+    told in nats, its exponential as an effective number of keys, and the largest
+    derivative, the largest diagonal entry of the softmax's Jacobian, α(1 - α). Raises
+    ValueError for scores that are not a vector of 2 to 40 numbers, or labels that do
+    not fit.
     """
     scores = as_array(scores, "scores")
     if scores.ndim != 1 or not 2 <= len(scores) <= MOST_SCORES:
