@@ -50,7 +50,9 @@ def test_the_learning_curves_are_those_of_the_runs():
 def test_what_is_said_of_the_curves_was_measured():
     told = cell("curves-told")
     fixed = measured("fixed context")
-    assert f"It is {fixed[24000]}." in told and f"reaches {fixed[6000]};" in told
+    assert f"It is {fixed[24000]}, so" in told and f"reaches {fixed[6000]};" in told
+    dropped = measured("fixed context, dropout")[6000]
+    assert f"with dropout as regularization, {dropped:.2f}." in told
     few = measured("attention")[1500]
     assert f"gets {few} with 1,500 pairs" in told
     larger = measured("fixed context 256, dropout")
