@@ -168,7 +168,7 @@ def attend_in_batch(sentences):
     lengths = [len(x) for x in sentences]
     x = pad_sequence(sentences, batch_first=True)  # (batch, token, d_model)
     mask = padding_mask(lengths, keys=x.shape[1])
-    outputs, _ = scaled_dot_product_attention(x, x, x, mask)
+    outputs = F.scaled_dot_product_attention(x, x, x, attn_mask=mask)
     return [o[:length] for o, length in zip(outputs, lengths, strict=True)]
 
 
@@ -218,8 +218,6 @@ attend_in_batch.hints = """
 """
 
 attend_in_batch.mistakes = """
-You loop over outputs AND weights. Take the outputs alone: `outputs, _ = …`.
-    outputs, lengths, strict=True → (outputs, _), lengths, strict=False
 The lengths do not fit the padded tensor. `pad_sequence` needs `batch_first=True`.
     sentences, batch_first=True → sentences
 Return a list with one tensor of outputs for each sentence.
@@ -227,26 +225,26 @@ Return a list with one tensor of outputs for each sentence.
 You return the outputs of the padding, too. Cut each output to its sentence's length.
     [:length] →
 Tokens attend to padding. Mask its columns, by a mask (batch, 1, key), not its rows.
-    (x, x, x, mask) → (x, x, x)
+    (x, x, x, attn_mask=mask) → (x, x, x)
 Your mask is causal. Here every token may attend to all tokens of its sentence.
-    (x, x, x, mask) → (x, x, x, mask, causal=True)
+    (x, x, x, attn_mask=mask) → (x, x, x, attn_mask=mask & causal_mask(x.shape[1]))
 The scores are not divided by √d_model, which is d_k here.
-    (x, x, x, mask) → (x * x.shape[-1] ** 0.5, x, x, mask)
+    (x, x, x, attn_mask=mask) → (x * x.shape[-1] ** 0.5, x, x, attn_mask=mask)
 Your softmax runs over the queries. A token's weights sum to 1 over the keys: dim=-1.
-    outputs, _ = scaled_dot_product_attention(x, x, x, mask) → outputs = (x @ x.mT / x.shape[-1] ** 0.5).masked_fill(~mask, -1e9).softmax(dim=-2) @ x
+    outputs = F.scaled_dot_product_attention(x, x, x, attn_mask=mask) → outputs = (x @ x.mT / x.shape[-1] ** 0.5).masked_fill(~mask, -1e9).softmax(dim=-2) @ x
 Your softmax runs over the sentences. A token's weights sum to 1 over the keys: dim=-1.
-    outputs, _ = scaled_dot_product_attention(x, x, x, mask) → outputs = (x @ x.mT / x.shape[-1] ** 0.5).masked_fill(~mask, -1e9).softmax(dim=0) @ x
+    outputs = F.scaled_dot_product_attention(x, x, x, attn_mask=mask) → outputs = (x @ x.mT / x.shape[-1] ** 0.5).masked_fill(~mask, -1e9).softmax(dim=0) @ x
 You mask a token that has a 0 in it. Only the lengths tell tokens from padding.
     padding_mask(lengths, keys=x.shape[1]) → (x != 0).all(dim=-1)[:, None]
 You mask a token whose entries are all 0. Only the lengths tell tokens from padding.
     padding_mask(lengths, keys=x.shape[1]) → (x.abs().sum(dim=-1) > 0)[:, None]
 Your mask is inverted: it masks the tokens and not the padding.
-    (x, x, x, mask) → (x, x, x, ~mask)
+    (x, x, x, attn_mask=mask) → (x, x, x, attn_mask=~mask)
 You put all sentences into one row without a mask, and they attend to one another.
-    [o[:length] for o, length in zip(outputs, lengths, strict=True)] → list(scaled_dot_product_attention(*[torch.cat(sentences)] * 3)[0].split(lengths))
+    [o[:length] for o, length in zip(outputs, lengths, strict=True)] → list(F.scaled_dot_product_attention(*[torch.cat(sentences)[None]] * 3)[0].split(lengths))
 right:
-    outputs, _ = scaled_dot_product_attention → outputs = torch.nn.functional.scaled_dot_product_attention
-    outputs, _ = scaled_dot_product_attention(x, x, x, mask) → powers = (x @ x.mT / x.shape[-1] ** 0.5).exp() * mask
+    outputs = F.scaled_dot_product_attention(x, x, x, attn_mask=mask) → outputs, _ = scaled_dot_product_attention(x, x, x, mask)
+    outputs = F.scaled_dot_product_attention(x, x, x, attn_mask=mask) → powers = (x @ x.mT / x.shape[-1] ** 0.5).exp() * mask
         outputs = powers / powers.sum(dim=-1, keepdim=True) @ x
 """
 
