@@ -47,12 +47,12 @@ def test_buttons_and_arrow_keys_write_a_word_or_take_it_back(shown):
 def test_it_writes_by_itself_until_the_end_and_can_be_paused(shown):
     page = shown(generation())
     stop_clock(page)
-    click(page, "Write")
+    click(page, "Generate")
     page.clock.run_for(1200)
     click(page, "Pause")
     page.clock.run_for(5000)
     assert written(page) == ["<bos>", "cats"]
-    click(page, "Write")
+    click(page, "Generate")
     page.clock.run_for(5000)
     assert said(page).endswith("The text ends.")
-    assert page.get_by_role("button", name="Write").is_visible()
+    assert page.get_by_role("button", name="Generate").is_visible()

@@ -20,7 +20,7 @@ def test_the_sliders_do_what_the_library_s_functions_do(shown):
     assert chances_shown(page) == as_shown(first)
     entropy = torch.special.entr(first).sum()
     assert said(page) == (
-        f"4 of 4 tokens may be drawn. Entropy {entropy:.2f} nats, as if "
+        f"4 of 4 tokens may be sampled. Entropy {entropy:.2f} nats, as if "
         f"{entropy.exp():.1f} tokens were equally probable."
     )
     slider(page, "temperature T").fill("0.3")  # 10 to this power
@@ -45,15 +45,15 @@ def test_the_sliders_do_what_the_library_s_functions_do(shown):
     assert chances_shown(page) == as_shown(first)
     slider(page, "top-k").focus()
     press(page, "ArrowLeft", "ArrowLeft")
-    assert "2 of 4 tokens may be drawn" in said(page)
+    assert "2 of 4 tokens may be sampled" in said(page)
     assert slider(page, "top-k").get_attribute("aria-valuetext") == "2"
 
 
 def test_a_hundred_draws_are_counted_and_fall_on_what_may_be_drawn(shown):
     page = shown(sampling(k=2))
-    click(page, "draw")
-    assert "Drawn once: «" in said(page)
-    click(page, "draw 100")
+    click(page, "sample")
+    assert "Sampled once: «" in said(page)
+    click(page, "sample 100")
     drawn = chances_shown(page, ".words > .number")
     assert sum(int(number or 0) for number in drawn) == 101
     assert drawn[2:] == ["", ""]

@@ -12,7 +12,7 @@ function generation(root, data) {
   // ---- controls
   const bar = add(root, "div", { class: "bar" });
   const play = { now, first: begin - 1, last, beat: BEAT };
-  const run = addPlayer(bar, "Write", play, show);
+  const run = addPlayer(bar, "Generate", play, show);
   addButton(bar, "Next token", () => go(now.at + 1));
   addButton(bar, "Back", () => go(now.at - 1));
   addButton(bar, "Begin again", () => go(begin - 1));

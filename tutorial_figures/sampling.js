@@ -21,13 +21,13 @@ function sampling(root, data) {
     change({ p: Number(p.toFixed(2)) }));
   const floor = addSlider(bar, "min-p", { min: 0, max: 0.5, step: 0.01 }, (low) =>
     change({ least: Number(low.toFixed(2)) }));
-  addButton(bar, "draw", () => draw(1));
-  addButton(bar, "draw 100", () => draw(100));
+  addButton(bar, "sample", () => draw(1));
+  addButton(bar, "sample 100", () => draw(100));
   addButton(bar, "reset", () => change(data.shown));
 
   // ---- one row a word
   const table = add(root, "div", { class: "words" });
-  for (const name of ["token", "model", "sampled from", "drawn"]) {
+  for (const name of ["token", "model", "sampled from", "count"]) {
     add(table, "span", { class: "name" }, name);
   }
   const others = vocab - named;
@@ -100,9 +100,9 @@ function sampling(root, data) {
     const kept = shares.filter((value) => value > 0).length;
     const draws = sum(now.drawn);
     const often = draws === 1 ? "once:" : `${draws} times, last:`;
-    const said = draws ? ` Drawn ${often} ${quote(words[now.last])}.` : "";
+    const said = draws ? ` Sampled ${often} ${quote(words[now.last])}.` : "";
     return [
-      `${kept} of ${vocab} tokens may be drawn. Entropy`,
+      `${kept} of ${vocab} tokens may be sampled. Entropy`,
       `${entropy.toFixed(2)} nats, as if ${Math.exp(entropy).toFixed(1)}`,
       `tokens were equally probable.${said}`,
     ].join(" ");

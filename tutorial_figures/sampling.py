@@ -65,7 +65,7 @@ def _sentence(data):
     after = f" after «{data['prompt']}»" if data["prompt"] else ""
     return (
         f"The next token{after}, at temperature {temperature:g}: "
-        f"{(chances > 0).sum()} of {len(words)} tokens may be drawn; the most "
+        f"{(chances > 0).sum()} of {len(words)} tokens may be sampled; the most "
         f"probable, «{words[0]}», has probability {chances[0]:.3f}; the entropy is "
         f"{nats:.2f} nats, as if {math.exp(nats):.1f} tokens were equally probable."
     )
