@@ -166,8 +166,8 @@ def test_figures_say_what_is_seen_at_first():
         (
             show_sampling([0.0, 0.0, 0.0, -50.0], "abcd", k=2, prompt="x y"),
             "The next token after «x y», at temperature 1: 2 of 4 tokens may be "
-            "sampled; the most probable, «c», has probability 0.500; the entropy is 0.69 nats, "
-            "as if 2.0 tokens were equally probable.",
+            "sampled; the most probable, «c», has probability 0.500; the entropy is "
+            "0.69 nats, as if 2.0 tokens were equally probable.",
         ),
         (
             show_softmax([0.0, 0.0, 0.0, 0.0], labels="abcd", d_k=64),
