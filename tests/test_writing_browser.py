@@ -166,13 +166,13 @@ def test_it_writes_letter_by_letter_until_it_is_paused(shown):
     wait_for_text(page, "text.length > 24")
     page.get_by_role("button", name="Pause").click()
     kept = len(text_of(page))
-    page.get_by_role("button", name="One token").click()
+    page.get_by_role("button", name="Next token").click()
     wait_for_text(page, f"text.length > {kept}")
 
 
 def test_arrow_keys_choose_a_token_and_show_what_was_likely_there(shown):
     page = shown(writing())
-    page.get_by_role("button", name="One token").click()
+    page.get_by_role("button", name="Next token").click()
     page.locator(".next .label").first.wait_for()
     page.locator(".text").focus()
     press(page, "ArrowLeft", "ArrowLeft")

@@ -53,8 +53,8 @@ function writing(root, data, host) {
   field.value = data.prompt;
   field.onchange = begin;
   const play = addButton(bar, "Write on", () => run(!now.running));
-  addButton(bar, "One token", () => { run(false); ask(now.tokens.length + 1); });
-  addButton(bar, "Other draws", () => change({ seed: now.settings.seed + 1 }));
+  addButton(bar, "Next token", () => { run(false); ask(now.tokens.length + 1); });
+  addButton(bar, "Sample again", () => change({ seed: now.settings.seed + 1 }));
   const dials = add(root, "div", { class: "bar" });
   const temperature = addSlider(dials, "temperature", { min: 0.1, max: 2, step: 0.1 },
     (value) => change({ temperature: value }));
