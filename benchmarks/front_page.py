@@ -23,7 +23,7 @@ from gpt import Text
 from records import Clock, append, provenance, read_done
 
 from tutorial_figures import show_writing
-from tutorial_figures.writing import in_8_bits, packed, unpacked
+from tutorial_figures.writing import in_8_bits, with_weights
 from tutorial_lib.llama import Llama
 
 HERE = Path(__file__).parent
@@ -132,15 +132,8 @@ def stored_data():
 
 def stored_model(data):
     """Make the library's model of the stored weights."""
-    model = make(data["words"])
-    names = dict(
-        zip((name for name, *_ in packed(model)[0]), model.parameters(), strict=True)
-    )
-    weights = unpacked(data["spec"], base64.b64decode(data["weights"]))
-    with torch.no_grad():
-        for name, values in weights:
-            names[name].copy_(torch.from_numpy(values))
-    return model.eval()
+    weights = base64.b64decode(data["weights"])
+    return with_weights(make(data["words"]), data["spec"], weights).eval()
 
 
 if __name__ == "__main__":

@@ -91,7 +91,8 @@ def progress(chapter=None):
     """Show which exercises pass: of one chapter, or of all that were ever begun."""
     load_chapters()
     chapters = {task.chapter for task in EXERCISES.values()}
-    if chapter is not None and str(chapter).lstrip("0") not in map(str, chapters):
+    asked = None if chapter is None else str(chapter).lstrip("0")
+    if asked is not None and asked not in map(str, chapters):
         said = f"There are exercises in chapters {min(chapters)} to {max(chapters)}."
         return Card("unknown", f"There is no chapter {chapter!r}", said)
     marked, note = kept()
@@ -101,8 +102,7 @@ def progress(chapter=None):
         if status == "open" and marked.get(task.number) == task.heading:
             status = "earlier"
         is_begun = task.number in CHECKED or status != "open"
-        is_asked = str(task.chapter) == str(chapter).lstrip("0")
-        if is_asked or (chapter is None and is_begun):
+        if str(task.chapter) == asked or (asked is None and is_begun):
             rows.append((status, task.heading))
     done = sum(status in ("pass", "earlier") for status, _ in rows)
     heading = f"{done} of {len(rows)} exercises passed"

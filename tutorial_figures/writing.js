@@ -43,7 +43,7 @@ function writing(root, data, host) {
   const now = { ...stored, prompt: toIds(data.prompt), off: new Set(), running: false };
   now.settings = { temperature: data.temperature, p: 1, seed: 0 };
   now.at = now.tokens.length - 1;
-  let thread, timer, visible, dark, id = 0;
+  let thread, timer, visible, dark, asked, id = 0;
 
   // ---- controls
   const bar = add(root, "div", { class: "bar" });
@@ -112,16 +112,20 @@ function writing(root, data, host) {
     const { prompt, settings } = now;
     thread ??= openWriter(data, shown, () => say("This page lets nothing be computed."));
     id += 1;
-    now.wanted = at;
-    const wanted = Math.min(until, LONGEST);
     const off = [...now.off];
-    thread.postMessage({ id, prompt, settings, off, until: wanted, since: 0 });
+    const key = JSON.stringify([prompt, off, settings]);
+    const since = key === now.key ? now.steps.length : 0;
+    asked = { key, since, at };
+    thread.postMessage({ id, prompt, settings, off, since, until: Math.min(until, LONGEST) });
     show();
   }
 
-  function shown({ tokens, steps, id: answered }) {
+  // Only what is new of a text is sent.
+  function shown({ tokens, steps: added, id: answered }) {
     if (answered !== id) return;
-    Object.assign(now, { tokens, steps, at: Math.min(now.wanted, tokens.length - 1) });
+    const steps = [...now.steps.slice(0, asked.since), ...added];
+    const at = Math.min(asked.at, tokens.length - 1);
+    Object.assign(now, { key: asked.key, tokens, steps, at });
     if (tokens.length === LONGEST) run(false);
     show();
     if (now.running) timer = setTimeout(next, TICK);

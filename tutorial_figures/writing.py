@@ -103,16 +103,20 @@ def unpacked(spec, weights):
         yield name, np.array(values)
 
 
-def in_8_bits(model):
-    """Round a model's matrices, in place, to what the page computes with."""
+def with_weights(model, spec, weights):
+    """Give a model the weights that were packed of one of its kind; return it."""
     import torch
 
+    named = _named(model)
     with torch.no_grad():
-        for weight in _named(model).values():
-            if weight.ndim == 2:
-                scales = weight.abs().amax(dim=1, keepdim=True) / STEPS
-                weight.copy_((weight / scales.clamp(min=1e-12)).round() * scales)
+        for name, values in unpacked(spec, weights):
+            named[name].copy_(torch.from_numpy(values))
     return model
+
+
+def in_8_bits(model):
+    """Round a model's matrices, in place, to what the page computes with."""
+    return with_weights(model, *packed(model))
 
 
 def _named(model):
