@@ -180,10 +180,10 @@ def move_by_keys(page, name, times=1):
     """Press a key that changes what a figure says, whichever it is."""
     movers = "[role=application], .track input, .stage button, [aria-label=top-p]"
     page.locator(f"{movers}, [aria-label*=training]").first.focus()
-    press(
-        page,
-        *["ArrowLeft" if name in ("sampling", "writing") else "ArrowRight"] * times,
-    )
+    key = "ArrowLeft" if name in ("sampling", "writing") else "ArrowRight"
+    press(page, *[key] * times)
+    if name == "writing":  # which answers when its model has computed
+        page.locator("p.readout", has_text="the likeliest is").wait_for()
 
 
 def drag(page, start, *places):
