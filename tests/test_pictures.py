@@ -10,7 +10,6 @@ from matplotlib.colors import to_hex, to_rgb
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
 from readable import contrast
 
-from tutorial_lib.plotting import show_score_contours
 from tutorial_lib.plotting.colors import DARK, LIGHT
 from tutorial_lib.plotting.dark import on_dark
 from tutorial_lib.plotting.drawing import Box, Picture
@@ -370,28 +369,3 @@ def test_a_bow_goes_over_and_an_arrow_leaves_a_box_where_the_other_place_is():
         picture.arrow(box, other, "query", weight=1.0)
     starts = [patch.get_path().vertices[0] for patch in picture.ax.patches[1:]]
     assert np.allclose(starts, [(2.3, 1), (1.7, 1), (2, 1.2), (2, 0.8)])
-
-
-def test_lines_of_equal_score_are_circles_round_the_query_and_parallels_across_it():
-    query, keys = torch.tensor([[1.0, 0]]), torch.tensor([[1.0, 0], [3, 1], [0, 1]])
-    scores = {
-        "distance": lambda q, k: -torch.cdist(q, k).square() / 2,
-        "product": lambda q, k: q @ k.T,
-    }
-    fig = show_score_contours(scores, query, keys, "ABC")
-    assert [ax.get_title() for ax in fig.axes] == ["distance", "product"]
-    circles, parallels = (ax.collections[0].get_paths() for ax in fig.axes)
-    for circle, line, score in zip(circles, parallels, range(-8, 9), strict=True):
-        away = np.linalg.norm(circle.vertices - query.numpy(), axis=1)
-        assert np.allclose(away, math.sqrt(max(-2 * score, 0)), atol=0.02)
-        assert np.allclose(line.vertices[:, 0], score)
-    assert [t.get_text() for t in fig.axes[0].texts[1:]] == [
-        "A 0.69",
-        "B 0.06",
-        "C 0.25",
-    ]
-    dots, lines = fig.axes[0].collections[-1], fig.axes[0].collections[0]
-    assert np.allclose(dots.get_offsets(), keys)
-    with on_dark(fig):
-        assert to_hex(dots.get_facecolor()[0]) == DARK["key"]
-        assert to_hex(lines.get_edgecolor()[0]) == DARK["line"]

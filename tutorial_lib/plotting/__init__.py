@@ -9,6 +9,6 @@ stand in ``plotting.pictures``.
 Nothing here knows a model or a data set.
 """
 
-from .charts import show_bars, show_curves, show_score_contours
+from .charts import show_bars, show_curves
 from .heatmaps import show_heatmaps
 from .images import show_images

@@ -3,8 +3,6 @@
 import math
 from itertools import cycle
 
-import torch
-
 from tutorial_lib.plotting.colors import LIGHT
 from tutorial_lib.plotting.panels import (
     BLUE,
@@ -153,31 +151,3 @@ def _draw_baselines(ax, baselines, bars):
     for color, (label, level) in zip(CYCLE[1:], baselines.items(), strict=False):
         style = {"color": color, "lw": 1.8, "ls": (0, (2, 1)), "label": label}
         ax.hlines(array(level) + [0.0] * bars, *ends, **style)
-
-
-def show_score_contours(scores, query, keys, labels):
-    """Draw which score a key would get in each place of the plane, and the weights.
-
-    ``scores`` maps a title to a function of queries (1, 2) and points (point, 2) that
-    returns scores (1, point): one panel each, with a line for every whole score. The
-    ``query`` (1, 2) is an arrow; the ``keys`` (key, 2) are dots with their labels and
-    weights.
-    """
-    ends = torch.cat([query, keys])
-    (low, bottom), (high, top) = ends.amin(dim=0) - 1, ends.amax(dim=0) + 1
-    across, up = torch.linspace(low, high, 121), torch.linspace(bottom, top, 121)
-    points = torch.cartesian_prod(across, up)
-    size = (WIDTH, len(scores) * (WIDTH * float((top - bottom) / (high - low)) + 0.4))
-    with open_panels(len(scores), 1, size=size) as (fig, axes):
-        for ax, (title, score) in zip(axes, scores.items(), strict=True):
-            heights = array(score(query, points)).reshape(121, 121).T
-            lines = ax.contour(array(across), array(up), heights, levels=range(-8, 9))
-            lines.set(array=None, edgecolor=LIGHT["line"], linewidth=0.8)
-            ax.annotate("", *array(torch.stack([query[0], 0 * query[0]])), **ARROW)
-            ax.scatter(*array(keys.T), color=LIGHT["key"], zorder=3)
-            weights = score(query, keys).softmax(dim=-1)[0]
-            for place, label, weight in zip(keys, labels, weights, strict=True):
-                ax.annotate(f"{label} {weight:.2f}", array(place), **BESIDE)
-            ax.set(title=title, aspect="equal", xticks=[], yticks=[])
-            ax.spines[:].set_visible(False)
-    return fig
