@@ -159,7 +159,7 @@ def show_bahdanau_attention(weights, source, target, *, step):
     colors = _only(words, step, "query")
     colors[step + 1] = "value"
     asks, writes = _write(picture, words, 3.35, colors)[step : step + 2]
-    context = picture.box(writes.x, 2.6, "c", "value")
+    context = picture.box(writes.x, 2.6, _numbered("c", step + 1), "value")
     picture.fan(asks, memory, "query", weights)
     picture.fan(context, memory, "value", weights, curved=True)
     picture.arrow(context, writes, "value")
@@ -171,7 +171,8 @@ def show_bahdanau_attention(weights, source, target, *, step):
 
 def _read(picture, words, y):
     """Draw an encoder, which reads in both directions; return its states' places."""
-    states = picture.row("h" * len(words), y, "key", name="encoder")
+    labels = [_numbered("h", j) for j in range(1, len(words) + 1)]
+    states = picture.row(labels, y, "key", name="encoder")
     for word, state in zip(words, states, strict=True):
         picture.text(state.x, 0.25, word)
         picture.arrow((state.x, 0.41), state, "quiet")
@@ -182,9 +183,14 @@ def _read(picture, words, y):
     return states
 
 
+def _numbered(letter, number):
+    return letter + str(number).translate(str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉"))
+
+
 def _write(picture, words, y, colors):
     """Draw states of a decoder, words below them that they write, and that are read."""
-    states = picture.row("s" * len(words), y, colors, name="decoder")
+    labels = [_numbered("s", i) for i in range(len(words))]  # s₀ before any word
+    states = picture.row(labels, y, colors, name="decoder")
     below = y + 0.72
     for word, state in zip(words, states, strict=True):
         picture.text(state.x, below + 0.16, word)
