@@ -20,10 +20,8 @@ SECOND = {
     "15_where_it_looks",
     "16_windows_objects_transfer",
     "x_cost_of_attention",
-    "x_drafts",
     "x_kernel_widths",
     "x_places",
-    "x_pytorch",
     "x_training_transformers",
 }
 THIRD = [path for path in chapters(ROOT) if path.stem not in SECOND]
