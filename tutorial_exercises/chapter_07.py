@@ -214,7 +214,7 @@ def _(mask, layers):
 
 @receptive_field.cases
 def _():
-    chain = torch.ones(10, 10).tril(-1).triu(-1).bool()  # each attends to the one before
+    chain = torch.ones(10, 10).tril(-1).triu(-1).bool()  # each to the one before
     for layers in (4, 2, 1):
         yield "four layers, two layers and one on a directed chain", chain, layers
     yield "without a layer each output depends on its own input alone", chain[:4, :4], 0
