@@ -11,7 +11,6 @@ from tools.notebooks import chapters
 ROOT = Path(__file__).parents[1]
 SECOND = {
     "02_kernel_regression",
-    "07_self_attention",
     "08_multi_head_attention",
     "10_transformer_block",
     "11_transformer",
