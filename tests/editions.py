@@ -10,7 +10,6 @@ from tools.notebooks import chapters
 
 ROOT = Path(__file__).parents[1]
 SECOND = {
-    "02_kernel_regression",
     "08_multi_head_attention",
     "10_transformer_block",
     "11_transformer",
@@ -19,7 +18,6 @@ SECOND = {
     "15_where_it_looks",
     "16_windows_objects_transfer",
     "x_cost_of_attention",
-    "x_kernel_widths",
     "x_places",
     "x_training_transformers",
 }
