@@ -42,7 +42,7 @@ Head 0 gets columns 0, h, 2h, …. Its columns stand side by side: `(head d_k)`.
     head d_k → d_k head
 You cut d_model / h heads of h columns. Cut h heads, each of d_model / h columns.
     return rearrange(x, split, head=num_heads) → return x.unflatten(-1, (-1, num_heads)).movedim(2, 1)
-Your axes are (batch, token, head, d_k): token and head have still to change places.
+Your axes are (batch, token, head, d_k): token and head have still to be exchanged.
     head token → token head
 You fold the heads into the batch. They need an axis: (batch, head, token, d_k).
     batch head → (…)
