@@ -10,7 +10,6 @@ from tools.notebooks import chapters
 
 ROOT = Path(__file__).parents[1]
 SECOND = {
-    "08_multi_head_attention",
     "10_transformer_block",
     "11_transformer",
     "13_reading_attention",
