@@ -13,7 +13,6 @@ SECOND = {
     "02_kernel_regression",
     "07_self_attention",
     "08_multi_head_attention",
-    "10_transformer_block",
     "11_transformer",
     "13_reading_attention",
     "14_vision_transformer",
