@@ -10,7 +10,6 @@ from tools.notebooks import chapters
 
 ROOT = Path(__file__).parents[1]
 SECOND = {
-    "10_transformer_block",
     "11_transformer",
     "13_reading_attention",
     "14_vision_transformer",

@@ -300,7 +300,7 @@ def show_transformer_block(weights, tokens, *, query):
         for size, y in ((0.05, 3.36), (0.11, 3.5), (0.05, 3.64)):  # wide in the middle
             picture.line((x + ASIDE - size, y), (x + ASIDE + size, y), "value")
     picture.names({0.3: "tokens", 1.0: "norm", 1.5: "attention", 2.1: "added"})
-    picture.names({3.0: "norm", 3.5: "network", 4.1: "added", 4.72: "tokens"})
+    picture.names({3.0: "norm", 3.5: "FFN", 4.1: "added", 4.72: "tokens"})
     return picture.figure
 
 
