@@ -16,7 +16,6 @@ SECOND = {
     "15_where_it_looks",
     "16_windows_objects_transfer",
     "x_cost_of_attention",
-    "x_places",
     "x_training_transformers",
 }
 THIRD = [path for path in chapters(ROOT) if path.stem not in SECOND]
