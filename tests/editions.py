@@ -15,7 +15,6 @@ SECOND = {
     "14_vision_transformer",
     "15_where_it_looks",
     "16_windows_objects_transfer",
-    "x_cost_of_attention",
     "x_training_transformers",
 }
 THIRD = [path for path in chapters(ROOT) if path.stem not in SECOND]
