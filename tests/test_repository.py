@@ -70,7 +70,7 @@ def test_the_readme_counts_rightly():
     readme = (ROOT / "README.md").read_text()
     notebooks = [path.read_text() for path in (ROOT / "notebooks").glob("*.ipynb")]
     questions = sum(text.count('"predict"') for text in notebooks)
-    assert "over 100 questions" in readme and 100 < questions < 120
+    assert "about 90 questions" in readme and 80 < questions < 100
     exercises = sum(text.count("### Exercise ") for text in notebooks)
     assert f"{exercises} exercises" in readme
     load_chapters()
