@@ -16,7 +16,6 @@ SECOND = {
     "10_transformer_block",
     "11_transformer",
     "13_reading_attention",
-    "14_vision_transformer",
     "15_where_it_looks",
     "16_windows_objects_transfer",
     "x_cost_of_attention",
