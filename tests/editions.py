@@ -12,7 +12,6 @@ ROOT = Path(__file__).parents[1]
 SECOND = {
     "11_transformer",
     "13_reading_attention",
-    "14_vision_transformer",
     "15_where_it_looks",
     "16_windows_objects_transfer",
     "x_training_transformers",
