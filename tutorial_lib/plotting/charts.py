@@ -29,8 +29,8 @@ NUMBER = 0.3  # inches that a bar's number needs
 
 
 def show_curves(
-    x,
-    curves,
+    x=None,
+    curves=None,
     *,
     points=None,
     vlines=None,
@@ -42,7 +42,7 @@ def show_curves(
 ):
     """Show labeled curves over ``x``, in one panel or in several.
 
-    ``curves`` maps a label to values (x,), or to a pair (x, y) where ``x`` is None; a
+    ``curves`` maps a label to values (x,), or without ``x`` to a pair (x, y); a
     curve whose label starts with "true" is dashed. A dictionary of such dictionaries
     makes one panel each, titled by its key; a label has the same color in all.
     ``points`` maps a label to a pair (x, y) scattered into every panel, ``vlines`` one
