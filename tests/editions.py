@@ -10,20 +10,12 @@ from tools.notebooks import chapters
 
 ROOT = Path(__file__).parents[1]
 SECOND = {
-    "02_kernel_regression",
-    "07_self_attention",
-    "08_multi_head_attention",
-    "10_transformer_block",
     "11_transformer",
     "13_reading_attention",
     "14_vision_transformer",
     "15_where_it_looks",
     "16_windows_objects_transfer",
     "x_cost_of_attention",
-    "x_drafts",
-    "x_kernel_widths",
-    "x_places",
-    "x_pytorch",
     "x_training_transformers",
 }
 THIRD = [path for path in chapters(ROOT) if path.stem not in SECOND]

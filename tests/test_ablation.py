@@ -43,8 +43,17 @@ def test_rollout_multiplies_later_layers_from_the_left():
     assert torch.allclose(rollout([one, other]).sum(-1), torch.ones(3, 5))
 
 
-@pytest.mark.parametrize("maps", [[], [torch.ones(1, 1, 2, 3)]])
-def test_rollout_refuses_maps_between_two_sentences_and_none(maps):
+@pytest.mark.parametrize(
+    "maps",
+    [
+        [],
+        [torch.ones(1, 1, 2, 3)],
+        [torch.ones(2, 2, 2)],
+        [torch.ones(1, 1, 2, 2), torch.ones(5, 1, 2, 2)],
+    ],
+    ids=["none", "of two sentences", "without a batch", "of two batches"],
+)
+def test_rollout_refuses_maps_that_do_not_multiply(maps):
     with pytest.raises(ValueError, match="self-attention"):
         rollout(maps)
 
@@ -113,6 +122,16 @@ def test_the_heads_of_torch_s_own_layer_are_ablated_alike():
 def test_a_head_that_is_not_there_is_refused():
     with pytest.raises(ValueError, match="0 to 1"), ablate_head(nn.Linear(4, 4), 2, 2):
         pass
+
+
+@pytest.mark.parametrize("num_heads", [0, 3, 32])
+def test_a_number_of_heads_that_the_layer_cannot_have_is_refused(num_heads):
+    layer = nn.Linear(16, 16)
+    kept = layer.weight.clone()
+    said = pytest.raises(ValueError, match=f"not those of {num_heads} heads")
+    with said, ablate_head(layer, 0, num_heads):
+        pass
+    assert layer.weight.equal(kept)
 
 
 # --- Attention knockout: from the last token of the second text to its first ---------

@@ -59,6 +59,11 @@ class TestMaskedSoftmax:
         assert weights[:2].eq(0).all()
         assert scores.grad.isfinite().all() and scores.grad[:2].eq(0).all()
 
+    def test_the_only_key_that_may_be_attended_to_has_weight_1_whatever_its_score(self):
+        scores = torch.tensor([[torch.finfo(torch.float32).min, 0.0, 1.0]])
+        weights = masked_softmax(scores, torch.tensor([True, False, False]))
+        assert weights.tolist() == [[1, 0, 0]]
+
 
 class TestNadarayaWatson:
     def test_the_estimate_is_the_mean_of_the_values_within_reach(self):
@@ -113,6 +118,12 @@ class TestScaledDotProductAttention:
         assert outputs.isfinite().all() and outputs.dtype == weights.dtype == dtype
         total = weights.float().sum(-1)
         torch.testing.assert_close(total, torch.ones(5), atol=0.01, rtol=0)
+
+    def test_whole_numbers_are_averaged_as_what_they_are(self):
+        Q, K, V = torch.randint(9, (3, 5, 4))
+        outputs, weights = scaled_dot_product_attention(Q, K, V)
+        expected = scaled_dot_product_attention(Q.float(), K.float(), V.float())
+        torch.testing.assert_close((outputs, weights), expected)
 
     def test_double_precision_stays_double(self):
         Q, K, V = torch.randn(3, 5, 4, dtype=torch.float64)
@@ -170,6 +181,26 @@ class TestShapesThatDoNotFit:
             MultiHeadAttention(8, 2)(x, x, x)
         with pytest.raises(ValueError, match=r"must end in the sizes 6 and 3"):
             AdditiveAttention(6, 3, 5)(x, x, x)
+
+    @pytest.mark.parametrize(
+        "attend",
+        [
+            scaled_dot_product_attention,
+            MultiHeadAttention(8, 2),
+            AdditiveAttention(8, 8, 4),
+        ],
+    )
+    def test_two_batches_that_do_not_fit_are_refused_in_one_line(self, attend):
+        Q, K = torch.randn(2, 5, 8), torch.randn(3, 5, 8)
+        with pytest.raises(
+            ValueError, match=r"those of queries \(2,\), of keys \(3,\)"
+        ):
+            attend(Q, K, K)
+
+    def test_multi_head_attention_asks_for_a_batch(self):
+        x = torch.randn(5, 8)
+        with pytest.raises(ValueError, match=r"queries must be \(batch, queries, d\)"):
+            MultiHeadAttention(8, 2)(x, x, x)
 
 
 class TestAdditiveAttention:

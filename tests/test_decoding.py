@@ -25,6 +25,7 @@ from tutorial_lib.decoding import (
     top_p,
     translate,
 )
+from tutorial_lib.gpt import GPT
 from tutorial_lib.seq2seq import AttentionDecoder, Decoder, Encoder, Seq2Seq
 from tutorial_lib.transformer import DecoderState
 
@@ -464,3 +465,33 @@ def test_speculative_decoding_needs_a_prompt_and_a_draft_token():
         speculative_decode(model, model, torch.tensor([]), **options)
     with pytest.raises(ValueError, match="num_draft_tokens must be a positive whole"):
         speculated(model, model, num_draft_tokens=0)
+
+
+def test_the_last_position_of_a_model_is_written_and_no_draft_goes_beyond_it():
+    models = [GPT(20, size, 2, 1, max_tokens=16).eval() for size in (16, 8)]
+    prompt, options = torch.ones(12, dtype=torch.long), {"eos": 99, "seed": 0}
+    found = speculative_decode(
+        *models, prompt, num_draft_tokens=3, max_new_tokens=5, **options
+    )
+    assert len(found.tokens) == 5
+
+
+def test_two_vocabularies_are_refused():
+    target, draft = (GPT(n, 8, 2, 1, max_tokens=16) for n in (20, 30))
+    with pytest.raises(ValueError, match="got 20 and 30 tokens"):
+        speculated(target, draft)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("p", [0.9, 0.99, 0.999, 1])
+def test_top_p_keeps_as_much_in_half_precision(dtype, p):
+    logits = 3 * torch.randn(4, 1000, generator=torch.manual_seed(0)).to(dtype)
+    kept = top_p(logits, p)
+    assert kept.dtype == dtype
+    assert kept.isfinite().equal(top_p(logits.float(), p).isfinite())
+    assert kept.isfinite().all() or p < 1
+
+
+def test_top_p_keeps_the_first_of_equally_likely_tokens():
+    kept = top_p(torch.tensor([1.0, 2.0, 2.0, 2.0]), 0.5).isfinite()
+    assert kept.tolist() == [False, True, True, False]

@@ -168,3 +168,46 @@ def test_no_token_and_too_many_tokens_are_refused_with_advice():
         model(texts(tokens=13))
     with pytest.raises(ValueError, match=r"13 tokens .* max_new_tokens"):
         greedy(model, texts(), KVCache(), max_new_tokens=9, eos=99)
+
+
+def broken(change):
+    """Return published weights with one thing about them changed."""
+    weights = published_weights()
+    attention = "h.1.attn.c_attn.weight"
+    if change == "untied":
+        weights["lm_head.weight"] = weights["wte.weight"] + 1
+    elif change == "more":
+        weights["h.0.crossattention.c_attn.weight"] = weights[attention]
+    elif change == "missing":
+        del weights["h.1.ln_1.bias"]
+    elif change == "transposed":
+        weights[attention] = weights[attention].T
+    elif change == "empty":
+        weights.clear()
+    elif change == "a path":
+        weights = "pytorch_model.bin"
+    return weights
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("untied", "lm_head.weight is not wte.weight"),
+        ("more", "1 weights are not GPT-2's: h.0.crossattention"),
+        ("missing", "1 weights are missing: h.1.ln_1.bias"),
+        ("transposed", "layers.1.attention.W_Q.weight .* have to be transposed"),
+        ("empty", "weights are missing: h.0.attn.c_attn.bias"),
+        ("a path", r"torch.load\(path\).*: got str"),
+    ],
+)
+def test_weights_of_something_else_are_refused_in_one_line(change, message):
+    with pytest.raises(ValueError, match=message):
+        from_gpt2(broken(change), 3)
+
+
+def test_weights_may_be_arrays_of_numpy():
+    weights = published_weights()
+    arrays = {name: weight.numpy() for name, weight in weights.items()}
+    tokens = torch.randint(17, (2, 10))
+    logits = from_gpt2(weights, 3)(tokens)
+    assert from_gpt2(arrays, 3)(tokens).equal(logits)

@@ -26,10 +26,18 @@ def test_a_padding_mask_shows_the_first_keys_of_each_sequence(lengths, keys):
     assert padding_mask(torch.tensor(lengths), keys).tolist() == first
 
 
-@pytest.mark.parametrize("lengths", [[4], [-1], [1, 4, 2], [1, -1, 2]])
+@pytest.mark.parametrize(
+    "lengths", [[4], [-1], [1, 4, 2], [1, -1, 2], [2.5], [True, False]]
+)
 def test_a_length_outside_the_sequence_is_refused_by_name(lengths):
-    with pytest.raises(ValueError, match=r"between 0 and keys=3, got \[-?\d"):
+    with pytest.raises(ValueError, match=r"from 0 to keys=3, got \[\S"):
         padding_mask(lengths, 3)
+
+
+def test_a_radius_below_0_is_refused():
+    assert window_mask(3, 0).equal(torch.eye(3).bool())
+    with pytest.raises(ValueError, match="radius must be 0 or more, got -1"):
+        window_mask(3, -1)
 
 
 def test_masks_combine_with_and():

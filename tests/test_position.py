@@ -257,3 +257,18 @@ def test_a_cell_of_the_grid_is_its_row_and_then_its_column():
         torch.testing.assert_close(table[i, j], torch.cat((line[i], line[j])))
     with pytest.raises(ValueError, match=r"4 must divide d_model.*got 6, use 8"):
         sinusoidal_grid(2, 2, 6)
+
+
+def test_positions_made_for_other_heads_are_refused():
+    with pytest.raises(ValueError, match=r"d_k of 2, got \(1, 3, 8\)"):
+        RotaryEncoding(2)(torch.ones(1, 3, 8))
+    x = torch.ones(1, 3, 8)
+    for bias in (ALiBi(2), RelativePositionBias(2, 4)):
+        layer = PositionedAttention(8, 4, position_bias=bias)
+        with pytest.raises(ValueError, match="for 2 heads, and the layer has 4"):
+            layer(x, x, x)
+
+
+def test_whole_numbers_are_rotated_without_rounding():
+    x = torch.tensor([[3, 1], [2, 5]])
+    torch.testing.assert_close(RotaryEncoding(2)(x), RotaryEncoding(2)(x.float()))

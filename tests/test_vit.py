@@ -233,7 +233,25 @@ class TestFromTorchvision:
         torch.testing.assert_close(ours(images), model(images))
 
     def test_a_head_of_several_maps_and_patches_that_do_not_fill_are_refused(self):
-        with pytest.raises(ValueError, match="too many values to unpack"):
+        with pytest.raises(ValueError, match="heads has Linear, Tanh, Linear"):
             from_torchvision(torchvisions(representation_size=8))
         with pytest.raises(ValueError, match="4 does not divide 30"):
             from_torchvision(torchvisions(), image_size=30)
+        with pytest.raises(ValueError, match="4 does not divide 0"):
+            from_torchvision(torchvisions(), image_size=0)
+
+    def test_what_stands_behind_the_linear_map_is_not_dropped_unsaid(self):
+        model = torchvisions()
+        model.heads = nn.Sequential(nn.Linear(16, 2), nn.ReLU())
+        with pytest.raises(ValueError, match="heads has Linear, ReLU"):
+            from_torchvision(model)
+        with pytest.raises(ValueError, match="Linear is no torchvision"):
+            from_torchvision(nn.Linear(1, 1))
+
+    def test_dropout_before_a_head_without_a_bias_comes_along(self):
+        model, images = torchvisions().eval(), torch.rand(3, 3, 24, 24)
+        model.heads = nn.Sequential(
+            nn.Dropout(0.5), nn.Linear(16, 2, bias=False)
+        ).eval()
+        ours = from_torchvision(model)
+        torch.testing.assert_close(ours(images), model(images))

@@ -40,7 +40,7 @@ def test_a_token_attends_to_its_window_and_to_smaller_ones_at_the_edges():
     assert shifted_window_mask(4, 4, 0).all()
 
 
-@pytest.mark.parametrize(("tokens", "size"), [(64, 3), (60, 2)])
+@pytest.mark.parametrize(("tokens", "size"), [(64, 3), (60, 2), (64, 0), (64, -4)])
 def test_windows_that_do_not_fill_the_grid_are_refused(tokens, size):
     with pytest.raises(ValueError, match=f"{size} × {size} do not fill .* {tokens} to"):
         window_attention(None, torch.zeros(1, tokens, 4), size)
@@ -53,3 +53,15 @@ def test_linear_attention_is_that_of_its_table_of_weights():
     weights = scores / scores.sum(dim=-1, keepdim=True)
     found = linear_attention(Q, K, V)
     torch.testing.assert_close(found, weights @ V, atol=1e-6, rtol=0)
+
+
+def test_linear_attention_to_features_that_round_to_0_is_still_an_average():
+    values = torch.randn(3, 2, generator=torch.manual_seed(0))
+    for low in (-18.0, -200.0):
+        for queries, keys in ((low, 0.0), (0.0, low)):
+            given = torch.full((1, 4), queries), torch.full((3, 4), keys), values
+            torch.testing.assert_close(linear_attention(*given), values.mean(0)[None])
+    half = torch.full((1, 4), -9.0).half(), torch.ones(3, 4).half(), values.half()
+    assert linear_attention(*half).isfinite().all()
+    with pytest.raises(ValueError, match="3 keys and 2 values"):
+        linear_attention(torch.ones(1, 4), torch.ones(3, 4), torch.ones(2, 4))

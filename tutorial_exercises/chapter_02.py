@@ -260,38 +260,39 @@ right:
 """
 
 
-@Exercise("2.4", "Predict: dot products on the unit sphere", tolerance=0.01)
-def scale_of_the_dot_product():
-    """-‖q - k‖² / (2σ²) = -(2 - 2 q · k) / (2σ²) = q · k / σ² - 1 / σ². The last term is
-    the same for every key and drops out of the softmax, so c = 1 / σ² = 1 / 0.0625."""
-    return 16.0
+@Exercise("2.4", "Predict: the kernel of a GPT-2 head", tolerance=0.01)
+def width_of_a_head():
+    """With keys of equal norm, softmax(q · k / σ²) are the weights of a Gaussian kernel of
+    width σ. Here σ² = √64 = 8, so σ is the root of 8."""
+    return 2.83
 
 
-@scale_of_the_dot_product.oracle
+@width_of_a_head.oracle
 def _():
-    # Measure how much the log-weight grows for each unit of the dot product.
-    query, *keys = torch.nn.functional.normalize(torch.randn(3, 4).double(), dim=-1)
-    first, second = (math.log(gaussian(0.25)((query - key).norm())) for key in keys)
-    return (first - second) / float(query @ (keys[0] - keys[1]))
+    # Measure how much the logarithm of a weight grows with the square of the distance.
+    query, *keys = torch.nn.functional.normalize(torch.randn(3, 64).double(), dim=-1)
+    first, second = (float(query @ key) / 64**0.5 for key in keys)  # scores
+    near, far = (float((query - key).square().sum()) for key in keys)
+    return math.sqrt((far - near) / (2 * (first - second)))
 
 
-scale_of_the_dot_product.hints = """
-- For vectors of length 1, ‖q - k‖² = ‖q‖² - 2 q · k + ‖k‖² = 2 - 2 q · k.
-- The score of the Gaussian kernel is -‖q - k‖² / (2σ²). Which part of it depends on the
-  key?
+width_of_a_head.hints = """
+- Equation 2.3: if all keys have the same norm, the weights of the Gaussian kernel are a
+  softmax of q · k / σ². What stands in place of σ² in GPT-2?
+- √d_k is 8, and that is the SQUARE of the width.
 """
 
-scale_of_the_dot_product.mistakes = """
-4 is 1 / σ: the kernel divides by the SQUARE of the width.
-    16.0 → 4.0
-8 is 1 / (2σ²). Write out ‖q - k‖² once more: q · k comes with a factor of 2, which
-cancels the 2 in 2σ².
-    16.0 → 8.0
-32 is 2 / σ². The factor of 2 is right, but the Gaussian divides by 2σ².
-    16.0 → 32.0
-The sign is wrong: a larger dot product is a smaller distance, so the score must
-grow with it.
-    16.0 → -16.0
-This is σ². A narrower kernel is sharper, so c must grow as σ shrinks.
-    16.0 → 0.0625
+width_of_a_head.mistakes = """
+8 is σ², the square of the width: take its root.
+    2.83 → 8.0
+64 is d_k. The scores are divided by its root, 8, and that is the square of the width.
+    2.83 → 64.0
+2 is the root of 8 / 2. The 2 of 2σ² is gone: ‖q - k‖² has the term 2 q · k, which
+cancels it.
+    2.83 → 2.0
+4 is the root of 2 · 8. The 2 of 2σ² is gone: ‖q - k‖² has the term 2 q · k, which
+cancels it.
+    2.83 → 4.0
+You divide where you should multiply: q · k / σ² = q · k / 8, so σ² is 8, not 1 / 8.
+    2.83 → 0.354
 """

@@ -115,8 +115,8 @@ right:
 """
 
 
-@Exercise("7.2", "Attention that does not look", axes="batch token d_v")
-def blind_attention(x, W_V, mask=None):
+@Exercise("7.2", "All scores are 0", axes="batch token d_v")
+def zero_score_attention(x, W_V, mask=None):
     """Return the output of self-attention when all its scores are 0."""
     if mask is None:
         return (x @ W_V).mean(dim=1, keepdim=True).expand(-1, x.shape[1], -1)
@@ -124,7 +124,7 @@ def blind_attention(x, W_V, mask=None):
     return (mask / count) @ (x @ W_V)
 
 
-@blind_attention.oracle
+@zero_score_attention.oracle
 def _(x, W_V, mask=None):
     outputs = torch.zeros(*x.shape[:2], W_V.shape[1])
     for b, sentence in enumerate(x):
@@ -135,7 +135,7 @@ def _(x, W_V, mask=None):
     return outputs
 
 
-@blind_attention.cases
+@zero_score_attention.cases
 def _():
     yield "without a mask", torch.randn(2, 4, 6), torch.randn(6, 5)
     mask = torch.tensor([[1, 0, 0, 0], [1, 1, 0, 1], [0, 1, 1, 0], [0, 1, 0, 1]]).bool()
@@ -146,7 +146,7 @@ def _():
     yield label, torch.randn(2, 4, 6), torch.randn(6, 5), mask
 
 
-blind_attention.hints = """
+zero_score_attention.hints = """
 - If all scores are equal, what are the attention weights?
 - Without a mask, every token gets the mean of all values; it is the same for every
   token.
@@ -154,7 +154,7 @@ blind_attention.hints = """
   the values. A row without any must not be divided by 0.
 """
 
-blind_attention.mistakes = """
+zero_score_attention.mistakes = """
 You sum the values. The attention weights sum to 1, so equal weights give the mean.
     .mean(dim=1, keepdim=True) → .sum(dim=1, keepdim=True)
     mask / count → mask.float()
@@ -190,31 +190,31 @@ right:
 """
 
 
-@Exercise("7.3", "Who heard of whom", axes="output input")
-def heard_of(reads, layers):
+@Exercise("7.3", "The receptive field", axes="output input")
+def receptive_field(mask, layers):
     """Say which output depends on which input: boolean (output, input)."""
-    one_layer = (reads | torch.eye(len(reads), dtype=torch.bool)).float()
-    known = torch.eye(len(reads))
+    one_layer = (mask | torch.eye(len(mask), dtype=torch.bool)).float()
+    known = torch.eye(len(mask))
     for _ in range(layers):
         known = (one_layer @ known > 0).float()
     return known.bool()
 
 
-@heard_of.oracle
-def _(reads, layers):
-    nodes = range(len(reads))
+@receptive_field.oracle
+def _(mask, layers):
+    nodes = range(len(mask))
     known = [{i} for i in nodes]
     for _ in range(layers):
         before = known
         known = [{*inputs} for inputs in before]
-        for i, j in reads.nonzero().tolist():
+        for i, j in mask.nonzero().tolist():
             known[i] |= before[j]
     return torch.tensor([[j in known[i] for j in nodes] for i in nodes])
 
 
-@heard_of.cases
+@receptive_field.cases
 def _():
-    chain = torch.ones(10, 10).tril(-1).triu(-1).bool()  # each reads the one before
+    chain = torch.ones(10, 10).tril(-1).triu(-1).bool()  # each to the one before
     for layers in (4, 2, 1):
         yield "four layers, two layers and one on a directed chain", chain, layers
     yield "without a layer each output depends on its own input alone", chain[:4, :4], 0
@@ -222,33 +222,33 @@ def _():
     yield "some nodes attend to themselves", (torch.rand(7, 7) < 0.5).triu(), 2
 
 
-heard_of.hints = """
+receptive_field.hints = """
 - Before the first layer every node depends on its own input alone: the identity matrix.
 - After a layer, a node has its own information and that of all nodes it reads from. So
-  add the diagonal to `reads` first.
+  add the diagonal to `mask` first.
 - With numbers instead of booleans this is a matrix product: `(one_layer @ known >
   0).float()`, once for each layer.
 """
 
-heard_of.mistakes = """
+receptive_field.mistakes = """
 A node that does not read from itself loses its own information. The layer's output is
-added to its input: add the diagonal, `reads | torch.eye(...).bool()`.
-    (reads | torch.eye(len(reads), dtype=torch.bool)) → reads
-The edges point the wrong way: row i of `reads` says which nodes node i reads from.
+added to its input: add the diagonal, `mask | torch.eye(...).bool()`.
+    (mask | torch.eye(len(mask), dtype=torch.bool)) → mask
+The edges point the wrong way: row i of `mask` says to which nodes node i may attend.
     one_layer @ known → one_layer.T @ known
 You pass information both ways. If node i reads from j, j need not read from i.
-    reads | torch.eye → reads | reads.T | torch.eye
+    mask | torch.eye → mask | mask.T | torch.eye
 Information travels more than one edge per layer. Compute each layer's matrix from the
 one before, as often as there are layers, and do not overwrite what a layer still reads.
-    range(layers) → range(len(reads))
-    known = (one_layer @ known > 0).float() → for i in range(len(reads)):
+    range(layers) → range(len(mask))
+    known = (one_layer @ known > 0).float() → for i in range(len(mask)):
             known[i] = (one_layer[i] @ known > 0).float()
 You square the matrix, so the distance doubles. Multiply by the matrix of one layer.
     range(layers) → range(layers - 1)
     and known = (one_layer @ known > 0) → one_layer = known = (one_layer @ one_layer > 0)
 You start from the matrix of one layer. Without a layer every node depends on its own
 input alone: start from the identity matrix.
-    known = torch.eye(len(reads)) → known = one_layer
+    known = torch.eye(len(mask)) → known = one_layer
     and range(layers) → range(layers - 1)
 You pass information on once, whatever `layers` is.
     range(layers) → range(1)

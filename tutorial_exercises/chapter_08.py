@@ -30,7 +30,7 @@ def _():
 
 split_heads.hints = """
 - First cut the last axis alone: (batch, token, head, d_k). Nothing moves.
-- Then the token axis and the head axis change places.
+- Then the token axis and the head axis are exchanged.
 - `x.view(batch, token, num_heads, d_k).transpose(1, 2)`, or with rearrange `"batch
   token (head d_k) -> batch head token d_k"`.
 """
@@ -42,7 +42,7 @@ Head 0 gets columns 0, h, 2h, …. Its columns stand side by side: `(head d_k)`.
     head d_k → d_k head
 You cut d_model / h heads of h columns. Cut h heads, each of d_model / h columns.
     return rearrange(x, split, head=num_heads) → return x.unflatten(-1, (-1, num_heads)).movedim(2, 1)
-Your axes are (batch, token, head, d_k): token and head have still to change places.
+Your axes are (batch, token, head, d_k): token and head have still to be exchanged.
     head token → token head
 You fold the heads into the batch. They need an axis: (batch, head, token, d_k).
     batch head → (…)
@@ -61,7 +61,7 @@ class SeveralHeads(nn.Module):
         super().__init__()
         # 1. and 2. Nobody has set d_k and probability, and neither is needed.
         self.num_heads = num_heads
-        # 3. The layers serve all heads at once, so they lead to d_model numbers.
+        # 3. The layers serve all heads at once, so each returns d_model dimensions.
         self.W_Q = nn.Linear(d_model, d_model)
         self.W_K = nn.Linear(d_model, d_model)
         self.W_V = nn.Linear(d_model, d_model)
@@ -116,7 +116,7 @@ def _():
     yield "three heads read what they should", (12, 3), *tokens(4, 4)
     yield "there may be more keys than queries", (12, 3), *tokens(4, 5)
     mask = torch.rand(2, 4, 5) < 0.6
-    mask[..., 0] = True  # every query may look at something
+    mask[..., 0] = True  # every query may attend to something
     yield "a mask holds for every head", (12, 3), *tokens(4, 5), mask
     mask = torch.arange(5) < torch.tensor([5, 2])[:, None, None]
     label = "as many sentences as heads, each with its own mask"
@@ -219,7 +219,7 @@ def _(context, W_O):
 
 @head_terms.cases
 def _():
-    label = "each head adds what W_O makes of its numbers"
+    label = "each head adds what W_O makes of its output"
     yield label, torch.randn(2, 3, 5, 4), nn.Linear(12, 12)
 
 
@@ -378,7 +378,7 @@ one_layer.hints = """
 - The scores of a head are Q Kᵀ. How many columns has its Q?
 - A product of a (100, d_k) and a (d_k, 100) matrix has rank d_k at most, for each of
   its rows is a sum of multiples of d_k rows.
-- Four layers from 64 to 64 numbers, each with a bias of 64 numbers.
+- Four layers from 64 to 64 dimensions, each with a bias of 64 more parameters.
 """
 
 one_layer.mistakes = """
@@ -386,7 +386,7 @@ A head has d_model / h columns of Q, not d_model: the rank is at most that.
     "rank": 8 → "rank": 64
 100 is the size of the matrix Q Kᵀ. As Q has d_k columns, its rank is at most d_k.
     "rank": 8 → "rank": 100
-Each of the four layers has a bias of 64 numbers, too.
+Each of the four layers has a bias of 64 parameters, too.
     16_640 → 16384
 The heads share the four matrices: the count does not depend on h.
     16_640 → 133120

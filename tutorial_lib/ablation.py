@@ -25,8 +25,8 @@ def rollout(maps):
     large. Abnar and Zuidema (2020), section 3.
     """
     maps = list(maps)
-    shapes = {tuple(weights.shape[-2:]) for weights in maps}
-    if len(shapes) != 1 or any(query != key for query, key in shapes):
+    shapes = {(weights.ndim, len(weights), *weights.shape[-2:]) for weights in maps}
+    if len(shapes) != 1 or any(n != 4 or i != j for n, _, i, j in shapes):
         raise ValueError(
             "rollout needs maps of self-attention, all (batch, head, token, token), "
             f"got {[tuple(weights.shape) for weights in maps]}"
@@ -90,9 +90,13 @@ def ablate_head(projection, head, num_heads):
     """Zero-ablate a head within a ``with`` block: it adds nothing to the output.
 
     ``projection`` is the linear layer behind the ``num_heads`` side by side: ``W_O``
-    here, ``out_proj`` in torch. Raises ValueError for a head that is not there.
+    here, ``out_proj`` in torch. Raises ValueError for a head that is not there, and for
+    a number of heads that the layer cannot have.
     """
-    width = projection.weight.shape[1] // num_heads
+    columns = projection.weight.shape[1]
+    if num_heads < 1 or columns % num_heads:
+        raise ValueError(f"{columns} columns are not those of {num_heads} heads")
+    width = columns // num_heads
     if head not in range(num_heads):
         raise ValueError(f"head {head} does not exist: choose 0 to {num_heads - 1}")
     own = slice(head * width, (head + 1) * width)

@@ -28,9 +28,10 @@ def masked_softmax(scores, mask=None):
     if mask is None:
         return scores.softmax(dim=-1)
     check_mask(mask, scores.shape)
-    lowest = torch.finfo(scores.dtype).min  # finite, so that no row turns into NaN
-    weights = scores.masked_fill(~mask, lowest).softmax(dim=-1)
-    return weights.masked_fill(~mask, 0)  # for a query that may attend to nothing
+    scores = scores.masked_fill(~mask, -torch.inf)
+    nothing = scores.isneginf().all(dim=-1, keepdim=True)  # (..., query, 1)
+    weights = scores.masked_fill(nothing, 0).softmax(dim=-1)  # no row turns into NaN
+    return weights.masked_fill(nothing, 0)
 
 
 def nadaraya_watson(queries, keys, values, kernel):
@@ -77,8 +78,10 @@ def scaled_dot_product_attention(queries, keys, values, mask=None, *, causal=Fal
     Vaswani et al. (2017), equation 1.
     """
     check_shapes(queries, keys, values)
-    weights = attention_weights(queries, keys, mask, causal=causal).to(values.dtype)
-    return weights @ values, weights
+    weights = attention_weights(queries, keys, mask, causal=causal)
+    if values.is_floating_point():
+        weights = weights.to(values.dtype)
+    return weights @ values.to(weights.dtype), weights
 
 
 class AdditiveAttention(nn.Module):
@@ -168,7 +171,7 @@ class MultiHeadAttention(nn.Module):
         if keys is None:
             K, V = kv_cache[self]
         else:
-            check_shapes(queries, keys, values, sizes=(d_model, d_model))
+            check_shapes(queries, keys, values, sizes=(d_model, d_model), axes=3)
             K, V = self.split_heads(self.W_K(keys)), self.split_heads(self.W_V(values))
             if kv_cache is not None:
                 K, V = kv_cache.append(self, K, V)

@@ -253,10 +253,13 @@ def top_p(logits, p):
     """Keep the fewest tokens that have probability ``p`` together: the nucleus.
 
     They are the likeliest, and the last of them is the one with which the sum reaches
-    p, up to rounding: Holtzman et al. (2020). Raises ValueError unless 0 < p <= 1.
+    p, up to rounding: Holtzman et al. (2020). Of equally likely tokens the first are
+    kept. Raises ValueError unless 0 < p <= 1.
     """
     _check_probability("top_p", p)
-    probs, order = logits.softmax(dim=-1).sort(descending=True, stable=True)
+    precise = torch.promote_types(logits.dtype, torch.float32)  # for the sum
+    probs = logits.softmax(dim=-1, dtype=precise)
+    probs, order = probs.sort(descending=True, stable=True)
     before = probs.cumsum(dim=-1) - probs  # what likelier tokens have
     forbidden = torch.zeros_like(before, dtype=torch.bool)
     forbidden.scatter_(-1, order, (before >= p - 1e-6) & (p < 1))
@@ -304,29 +307,40 @@ def speculative_decode(
     has more than draft. So the text has exactly the target model's probabilities:
     Leviathan et al. (2023), algorithm 1.
 
-    ``prompt`` (token,) begins with ``<bos>``. Raises ValueError for no prompt, and for
-    no draft tokens.
+    ``prompt`` (token,) begins with ``<bos>``. No more tokens are drafted than are left
+    to write. Raises ValueError for no prompt, for no draft tokens, and for models of
+    two vocabularies.
     """
     check_counts(num_draft_tokens=num_draft_tokens)
     check_counts(max_new_tokens=max_new_tokens, least=0)
     if not len(prompt):
         raise ValueError("there is nothing to go on from: begin with <bos>")
+    _check_one_vocabulary(target(prompt[None, :1]), draft(prompt[None, :1]))
     generator = _generator(seed, prompt.device)
     text, calls, accepted = prompt.tolist(), 0, 0
     while len(text) - len(prompt) < max_new_tokens and eos not in text[len(prompt) :]:
-        drafted, draft_probs = _draft(
-            draft, text, num_draft_tokens, prompt.device, generator
-        )
+        left = max_new_tokens - (len(text) - len(prompt))
+        count = min(num_draft_tokens, left - 1)  # the target itself writes the last
+        drafted, draft_probs = _draft(draft, text, count, prompt.device, generator)
         tokens = torch.tensor([text + drafted], device=prompt.device)
-        logits = target(tokens)[0, -num_draft_tokens - 1 :]
+        logits = target(tokens)[0, -count - 1 :]
         target_probs = logits.softmax(dim=-1)  # (draft token + 1, vocab)
         calls += 1
         new = _verify(drafted, draft_probs, target_probs, generator)
         accepted += len(new) - 1
         text += new
-    output_ids = text[len(prompt) :][:max_new_tokens]
+    output_ids = text[len(prompt) :]
     end = output_ids.index(eos) if eos in output_ids else len(output_ids)
     return Speculated(output_ids[:end], calls, accepted)
+
+
+def _check_one_vocabulary(target_logits, draft_logits):
+    sizes = target_logits.shape[-1], draft_logits.shape[-1]
+    if sizes[0] != sizes[1]:
+        raise ValueError(
+            f"target and draft must have one vocabulary, got {sizes[0]} and {sizes[1]} "
+            "tokens"
+        )
 
 
 def _draft(draft, text, num_draft_tokens, device, generator):

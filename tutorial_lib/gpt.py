@@ -7,6 +7,7 @@ the weights that were published.
 This module knows no words, no losses, nor how the next token is chosen.
 """
 
+from collections.abc import Mapping
 from functools import partial
 
 import torch
@@ -124,7 +125,7 @@ class GPT(nn.Module):
         return self(tokens, kv_cache)[:, -1], kv_cache
 
 
-# Our name of what a block holds, and GPT-2's, whose weights multiply from the right.
+# Our names of what a layer holds, and GPT-2's, whose weights multiply from the right.
 _NAMES = {
     "norm1": "ln_1",
     "norm2": "ln_2",
@@ -132,41 +133,80 @@ _NAMES = {
     "feed_forward.W_1": "mlp.c_fc",
     "feed_forward.W_2": "mlp.c_proj",
 }
+_BUFFERS = ".attn.bias", ".attn.masked_bias"  # masks that old files hold
 
 
 def from_gpt2(state_dict, num_heads):
     """Make a `GPT` of the weights of a GPT-2, whose names are those published.
 
-    ``state_dict`` maps names such as "h.0.attn.c_attn.weight" to tensors, with or
-    without "transformer." before them; sizes are read from it, but for ``num_heads``:
-    12, 16, 20 and 25 in the four models of Radford et al. (2019). Raises KeyError for
-    weights of something else.
+    ``state_dict`` maps names such as "h.0.attn.c_attn.weight" to tensors or arrays,
+    with or without "transformer." before them; sizes are read from it, but for
+    ``num_heads``: 12, 16, 20 and 25 in the four models of Radford et al. (2019). Raises
+    ValueError for weights that are missing, that a GPT does not have, or whose shapes
+    are not GPT-2's.
     """
-    theirs = {name.removeprefix("transformer."): x for name, x in state_dict.items()}
-    vocab_size, d_model = theirs["wte.weight"].shape
+    theirs = _published(state_dict)
     num_layers = sum(name.endswith(".attn.c_attn.weight") for name in theirs)
+    parts = {"wte": "token_embedding", "wpe": "position_embedding", "ln_f": "norm"}
+    for i in range(max(num_layers, 1)):
+        parts |= {f"h.{i}.{_NAMES[part]}": f"layers.{i}.{part}" for part in _NAMES}
+        parts[f"h.{i}.attn.c_attn"] = f"layers.{i}.attention"  # Q, K, V in one
+    _check_names(theirs, parts)
+    vocab_size, d_model = theirs["wte.weight"].shape
     max_tokens, d_ff = len(theirs["wpe.weight"]), len(theirs["h.0.mlp.c_fc.bias"])
     sizes = vocab_size, d_model, num_heads, num_layers
     model = GPT(*sizes, max_tokens=max_tokens, d_ff=d_ff)
-    ours = {
-        "token_embedding.weight": theirs["wte.weight"],
-        "position_embedding.weight": theirs["wpe.weight"],
-        "norm.weight": theirs["ln_f.weight"],
-        "norm.bias": theirs["ln_f.bias"],
-    }
-    for i in range(num_layers):
-        ours |= _layer(theirs, f"h.{i}.", f"layers.{i}.")
+    ours = {}
+    for name, x in theirs.items():
+        part, _, kind = name.rpartition(".")
+        x = x.T if x.ndim == 2 and part.startswith("h.") else x
+        if part.endswith("c_attn"):
+            for own, weight in zip("QKV", x.chunk(3), strict=True):
+                ours[f"{parts[part]}.W_{own}.{kind}"] = weight
+        else:
+            ours[f"{parts[part]}.{kind}"] = x
+    _check_shapes(ours, model.state_dict())
     model.load_state_dict(ours)
     return model.eval()
 
 
-def _layer(theirs, old, new):
-    """Return the weights of a layer by our names, linear maps transposed."""
-    ours = {}
-    for kind in ("weight", "bias"):
-        parts = theirs[f"{old}attn.c_attn.{kind}"].chunk(3, dim=-1)  # Q, K, V
-        for name, part in zip("QKV", parts, strict=True):
-            ours[f"{new}attention.W_{name}.{kind}"] = part
-        for name, other in _NAMES.items():
-            ours[f"{new}{name}.{kind}"] = theirs[f"{old}{other}.{kind}"]
-    return {name: x.T if x.ndim == 2 else x for name, x in ours.items()}
+def _published(state_dict):
+    """Return the weights by their published names, or raise ValueError."""
+    if not isinstance(state_dict, Mapping):
+        raise ValueError(
+            "state_dict maps names to tensors, as torch.load(path) or model.state_dict "
+            f"gives it: got {type(state_dict).__name__}"
+        )
+    theirs = {
+        name.removeprefix("transformer."): torch.as_tensor(x)
+        for name, x in state_dict.items()
+        if not name.endswith(_BUFFERS)
+    }
+    table = theirs.get("wte.weight")
+    output = theirs.pop("lm_head.weight", table)
+    if table is not None and not torch.equal(output, table):
+        raise ValueError("lm_head.weight is not wte.weight, and a GPT has one table")
+    return theirs
+
+
+def _check_shapes(ours, expected):
+    for name, x in expected.items():
+        if ours[name].shape != x.shape:
+            raise ValueError(
+                f"the weights for {name} are {tuple(ours[name].shape)}, expected "
+                f"{tuple(x.shape)}: those of nn.Linear have to be transposed first"
+            )
+
+
+def _check_names(theirs, parts):
+    """Raise ValueError unless the names are those of all parts, and no others."""
+    tables = {"wte", "wpe"}  # which have no bias
+    expected = {f"{part}.weight" for part in parts}
+    expected |= {f"{part}.bias" for part in parts if part not in tables}
+    missing, more = sorted(expected - theirs.keys()), sorted(theirs.keys() - expected)
+    for names, said in ((missing, "are missing"), (more, "are not GPT-2's")):
+        if names:
+            raise ValueError(
+                f"{len(names)} weights {said}: {', '.join(names[:3])}"
+                f"{', …' * (len(names) > 3)}"
+            )

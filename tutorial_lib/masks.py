@@ -27,12 +27,15 @@ def padding_mask(lengths, keys):
 
     ``lengths`` holds one whole number per sequence of the batch, each from 0 to
     ``keys``, the padded length. Returns a boolean mask (batch, 1, key). Raises
-    ValueError for a length outside that range.
+    ValueError for a length outside that range, and for what is no whole number.
     """
     lengths = torch.as_tensor(lengths)
-    if lengths.numel() and not 0 <= lengths.min() <= lengths.max() <= keys:
+    whole = not lengths.is_floating_point() and lengths.dtype != torch.bool
+    fit = not lengths.numel() or 0 <= lengths.min() <= lengths.max() <= keys
+    if not (whole and fit) and lengths.numel():
         raise ValueError(
-            f"lengths must lie between 0 and keys={keys}, got {lengths.tolist()}"
+            f"lengths must be whole numbers from 0 to keys={keys}, got "
+            f"{lengths.tolist()}"
         )
     return torch.arange(keys, device=lengths.device) < lengths[:, None, None]
 
@@ -42,7 +45,9 @@ def window_mask(tokens, radius, *, device=None):
 
     Returns a boolean mask (token, token), True where query and key are at most
     ``radius`` positions apart: the restricted self-attention of Vaswani et al.
-    (2017), section 4.
+    (2017), section 4. Raises ValueError for a radius below 0.
     """
+    if radius < 0:
+        raise ValueError(f"radius must be 0 or more, got {radius}")
     position = torch.arange(tokens, device=device)
     return (position[:, None] - position).abs() <= radius

@@ -84,14 +84,23 @@ class RotaryEncoding(nn.Module):
         self.frequencies = frequencies(d_k, base=base)  # .half() would round a buffer
 
     def forward(self, x, start=0):
-        """Rotate ``x`` (..., token, d_k), the first token standing at ``start``."""
+        """Rotate ``x`` (..., token, d_k), the first token standing at ``start``.
+
+        Raises ValueError for another d_k.
+        """
+        if x.shape[-1] != 2 * len(self.frequencies):
+            raise ValueError(
+                f"this encoding is for a d_k of {2 * len(self.frequencies)}, got "
+                f"{tuple(x.shape)}: in multi-head attention d_k is d_model / num_heads"
+            )
         precise = torch.promote_types(x.dtype, torch.float32)
         positions = start + torch.arange(x.shape[-2], dtype=precise, device=x.device)
         angles = positions[:, None] * self.frequencies.to(x.device)  # (token, d_k / 2)
         even, odd = x[..., 0::2], x[..., 1::2]
         sin, cos = angles.sin(), angles.cos()
         rotated = torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1)
-        return rotated.flatten(-2).to(x.dtype)  # (..., token, d_k)
+        rotated = rotated.flatten(-2)  # (..., token, d_k)
+        return rotated.to(x.dtype) if x.is_floating_point() else rotated
 
 
 class ALiBi(nn.Module):
@@ -153,7 +162,8 @@ class PositionedAttention(MultiHeadAttention):
     """Multi-head attention whose scores depend on where query and key stand.
 
     ``rotary`` rotates queries and keys, ``position_bias`` adds to their scores: modules
-    of this file, each of them optional.
+    of this file, each of them optional. A call raises ValueError where either was made
+    for other heads.
     """
 
     def __init__(
@@ -171,7 +181,13 @@ class PositionedAttention(MultiHeadAttention):
         precise = torch.promote_types(Q.dtype, torch.float32)
         Q, K = Q.to(precise), K.to(precise)
         scores = Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5
-        scores = scores + self.position_bias(Q.shape[-2], K.shape[-2])
+        bias = self.position_bias(Q.shape[-2], K.shape[-2])  # (head, query, key)
+        if bias.ndim > 2 and bias.shape[-3] not in (1, self.num_heads):
+            raise ValueError(
+                f"the position bias is for {bias.shape[-3]} heads, and the layer has "
+                f"{self.num_heads}"
+            )
+        scores = scores + bias
         if causal:
             mask = add_causal(mask, scores.shape, device=scores.device)
         weights = masked_softmax(scores, mask).to(V.dtype)

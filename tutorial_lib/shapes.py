@@ -33,17 +33,17 @@ def check_mask(mask, shape, *, causal=False):
         )
 
 
-def check_shapes(queries, keys, values, *, sizes=None):
+def check_shapes(queries, keys, values, *, sizes=None, axes=None):
     """Raise a ValueError of one line unless queries, keys and values fit together.
 
     ``sizes`` are the last axes that queries and keys must have; without it they must
-    have the same.
+    have the same. ``axes`` is how many axes each has, or None for two and more.
     """
     for name, tensor in (("queries", queries), ("keys", keys), ("values", values)):
-        if tensor.ndim < 2:
+        if tensor.ndim < 2 or (axes and tensor.ndim != axes):
             raise ValueError(
-                f"{name} must be (..., {name}, d), got {tuple(tensor.shape)}: "
-                "give a single vector its own axis with [None]"
+                f"{name} must be ({'batch' if axes else '...'}, {name}, d), got "
+                f"{tuple(tensor.shape)}: give what is single an axis with [None]"
             )
     expected = sizes or (queries.shape[-1], queries.shape[-1])
     if (queries.shape[-1], keys.shape[-1]) != expected:
@@ -51,6 +51,14 @@ def check_shapes(queries, keys, values, *, sizes=None):
             f"queries {tuple(queries.shape)} and keys {tuple(keys.shape)} must end in "
             f"the sizes {expected[0]} and {expected[1]}"
         )
+    batches = [tuple(tensor.shape[:-2]) for tensor in (queries, keys, values)]
+    try:
+        torch.broadcast_shapes(*batches)
+    except RuntimeError:
+        raise ValueError(
+            "the axes before the last two must fit together, got those of queries "
+            f"{batches[0]}, of keys {batches[1]} and of values {batches[2]}"
+        ) from None
     if keys.shape[-2] != values.shape[-2]:
         raise ValueError(
             f"every key needs one value: got {keys.shape[-2]} keys "

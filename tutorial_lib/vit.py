@@ -108,7 +108,7 @@ class VisionTransformer(nn.Module):
 
 
 def _check_options(image_size, patch_size, pool, positions):
-    if patch_size < 1 or image_size % patch_size:
+    if not 1 <= patch_size <= image_size or image_size % patch_size:
         raise ValueError(
             f"patch_size must divide image_size: {patch_size} does not divide "
             f"{image_size}"
@@ -135,11 +135,12 @@ def from_torchvision(model, *, image_size=None):
     Any of ``vit_b_16`` to ``vit_h_14`` will do, and other sizes. The weights are
     copied; their type and device are kept, and whether the model is in training. With
     another ``image_size`` than the model's, in pixels, its positions are interpolated.
-    Raises ValueError for a model that does not end with one linear map, and for an
-    image size that the patches do not fill.
+    Raises ValueError for another kind of model, for one that does not end with one
+    linear map alone, and for an image size that the patches do not fill.
     """
-    [head] = (layer for layer in model.heads.modules() if isinstance(layer, nn.Linear))
-    ours = _make_empty(model, head, image_size or model.image_size)
+    head = _head_of(model)
+    image_size = model.image_size if image_size is None else image_size
+    ours = _make_empty(model, head, image_size)
     _copy(ours.patch_embedding.convolution, model.conv_proj)
     ours.class_token.copy_(model.class_token[0, 0])
     side = ours.image_shape[-1] // model.patch_size
@@ -150,6 +151,27 @@ def from_torchvision(model, *, image_size=None):
     _copy(ours.norm, model.encoder.ln)
     _copy(ours.head, head)
     return ours.train(model.training)
+
+
+def _head_of(model):
+    """Return the one linear map that the model ends with, or raise ValueError."""
+    from torchvision.models import VisionTransformer as Published
+
+    if not isinstance(model, Published):
+        raise ValueError(f"{type(model).__name__} is no torchvision VisionTransformer")
+    parts = [part for part in model.heads.modules() if not [*part.children()]]
+    maps = [part for part in parts if isinstance(part, nn.Linear)]
+    others = [
+        part
+        for part in parts
+        if not isinstance(part, (nn.Linear, nn.Dropout, nn.Identity))
+    ]
+    if len(maps) != 1 or others:
+        raise ValueError(
+            "the model must end with one linear map, beside dropout, and heads has "
+            f"{', '.join(type(part).__name__ for part in parts)}"
+        )
+    return maps[0]
 
 
 def interpolate_positions(table, side):
@@ -198,6 +220,10 @@ def _copy_layer(ours, theirs):
 
 
 def _copy(ours, theirs):
-    ours.load_state_dict(theirs.state_dict())
+    ours.weight.copy_(theirs.weight)
+    if theirs.bias is None:
+        ours.bias.zero_()
+    else:
+        ours.bias.copy_(theirs.bias)
     if isinstance(theirs, nn.LayerNorm):
         ours.eps = theirs.eps

@@ -8,8 +8,9 @@ This module knows no image and no model.
 """
 
 import torch
-import torch.nn.functional as F
 from einops import rearrange
+
+from tutorial_lib.shapes import check_shapes
 
 
 def shifted_window_mask(side, size, shift):
@@ -51,7 +52,7 @@ def window_attention(attention, x, size, *, shift=0):
     windows fill the grid. Liu et al. (2021), figure 4.
     """
     side = round(x.shape[1] ** 0.5)
-    if side**2 != x.shape[1] or side % size:
+    if size < 1 or side**2 != x.shape[1] or side % size:
         raise ValueError(
             f"windows of {size} × {size} do not fill a grid of {x.shape[1]} tokens"
         )
@@ -67,15 +68,22 @@ def window_attention(attention, x, size, *, shift=0):
     return grid.roll((shift, shift), (1, 2)).flatten(1, 2)
 
 
+def _features(x):
+    """Return elu(x) + 1, and where it would round to 0 a number just above it."""
+    smallest = torch.finfo(x.dtype).tiny ** 0.5  # two of them still multiply
+    return torch.where(x > 0, x + 1, x.clamp(max=0).exp()).clamp(min=smallest)
+
+
 def linear_attention(queries, keys, values):
     """Attend through a sum over all keys, as large for ten tokens as for more.
 
     ``queries`` (..., query, d_k), ``keys`` (..., key, d_k), ``values`` (..., key, d_v);
     the outputs are (..., query, d_v). The score of a query and a key is the product of
-    their features, elu(x) + 1, which are positive. Katharopoulos et al. (2020),
-    equations 5 and 7.
+    their features, elu(x) + 1, which are positive. Raises ValueError if the shapes do
+    not fit. Katharopoulos et al. (2020), equations 5 and 7.
     """
-    queries, keys = F.elu(queries) + 1, F.elu(keys) + 1
+    check_shapes(queries, keys, values)
+    queries, keys = _features(queries), _features(keys)
     memory = keys.mT @ values  # (..., d_k, d_v)
     total = keys.sum(dim=-2).unsqueeze(-1)  # (..., d_k, 1)
     return queries @ memory / (queries @ total)

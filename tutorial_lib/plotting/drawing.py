@@ -27,7 +27,7 @@ THICK = 8  # points of a line of weight 1
 ROLES = {  # what has a color of its own where it is named
     **dict.fromkeys(("query", "queries", "attention", "decoder"), "query"),
     **dict.fromkeys(("key", "keys", "encoder", "added"), "key"),
-    **dict.fromkeys(("values", "context", "network", "output", "outputs"), "value"),
+    **dict.fromkeys(("values", "context", "FFN", "output", "outputs"), "value"),
 }
 
 
@@ -193,3 +193,8 @@ def _facing(one, other):
 
 def _inches(words, size):
     return LETTER * size / 10 * len(words)
+
+
+def numbered(letter, number):
+    """Return a letter with an index, such as h₁."""
+    return letter + str(number).translate(str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉"))

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 
 from tutorial_lib.plotting.colors import LIGHT
-from tutorial_lib.plotting.drawing import LEFT, PALE, Box, Picture
+from tutorial_lib.plotting.drawing import LEFT, PALE, Box, Picture, numbered
 from tutorial_lib.plotting.panels import WIDTH, array
 from tutorial_lib.shapes import check_shapes
 
@@ -159,7 +159,7 @@ def show_bahdanau_attention(weights, source, target, *, step):
     colors = _only(words, step, "query")
     colors[step + 1] = "value"
     asks, writes = _write(picture, words, 3.35, colors)[step : step + 2]
-    context = picture.box(writes.x, 2.6, "c", "value")
+    context = picture.box(writes.x, 2.6, numbered("c", step + 1), "value")
     picture.fan(asks, memory, "query", weights)
     picture.fan(context, memory, "value", weights, curved=True)
     picture.arrow(context, writes, "value")
@@ -171,7 +171,8 @@ def show_bahdanau_attention(weights, source, target, *, step):
 
 def _read(picture, words, y):
     """Draw an encoder, which reads in both directions; return its states' places."""
-    states = picture.row("h" * len(words), y, "key", name="encoder")
+    labels = [numbered("h", j) for j in range(1, len(words) + 1)]
+    states = picture.row(labels, y, "key", name="encoder")
     for word, state in zip(words, states, strict=True):
         picture.text(state.x, 0.25, word)
         picture.arrow((state.x, 0.41), state, "quiet")
@@ -184,7 +185,8 @@ def _read(picture, words, y):
 
 def _write(picture, words, y, colors):
     """Draw states of a decoder, words below them that they write, and that are read."""
-    states = picture.row("s" * len(words), y, colors, name="decoder")
+    labels = [numbered("s", i) for i in range(len(words))]  # s₀ before any word
+    states = picture.row(labels, y, colors, name="decoder")
     below = y + 0.72
     for word, state in zip(words, states, strict=True):
         picture.text(state.x, below + 0.16, word)
@@ -294,7 +296,7 @@ def show_transformer_block(weights, tokens, *, query):
         for size, y in ((0.05, 3.36), (0.11, 3.5), (0.05, 3.64)):  # wide in the middle
             picture.line((x + ASIDE - size, y), (x + ASIDE + size, y), "value")
     picture.names({0.3: "tokens", 1.0: "norm", 1.5: "attention", 2.1: "added"})
-    picture.names({3.0: "norm", 3.5: "network", 4.1: "added", 4.72: "tokens"})
+    picture.names({3.0: "norm", 3.5: "FFN", 4.1: "added", 4.72: "tokens"})
     return picture.figure
 
 
