@@ -54,9 +54,8 @@ def show_curves(
         raise ValueError("there is no curve to show: map a label to values (x,)")
     nested = isinstance(next(iter(curves.values())), dict)
     panels = curves if nested else {"": curves}
-    columns = 2 if len(panels) == 4 else min(len(panels), 3)
-    if notes:
-        columns = 1  # notes beside points that are close need the width
+    widest = 1 if notes else 3  # notes beside points that are close need the width
+    columns = 2 if len(panels) == 4 else min(len(panels), widest)
     size = (WIDTH, 1.6 * -(-len(panels) // columns) + 0.6 if nested else 2.9)
     labels = dict.fromkeys(label for lines in panels.values() for label in lines)
     colors = dict(zip(labels, cycle(CYCLE), strict=False))
