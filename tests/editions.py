@@ -14,7 +14,6 @@ SECOND = {
     "07_self_attention",
     "08_multi_head_attention",
     "10_transformer_block",
-    "11_transformer",
     "13_reading_attention",
     "14_vision_transformer",
     "15_where_it_looks",
