@@ -268,7 +268,7 @@ right:
 """
 
 
-@Exercise("7.4", "The bill")
+@Exercise("7.4", "Counting FLOPs")
 def flops_of(n, d, k, r):
     """Return the FLOPs of three layers, as a dictionary of whole numbers."""
     return {
