@@ -190,7 +190,7 @@ def _explain_masks(diagram, y):
     x = LEFT["encoder"]
     for line, text in enumerate(("grids: a row is a query,", "a column is a key")):
         diagram.texts.append((x + BOX / 2, y + 15 * line, text))
-    for line, (cell, text) in enumerate((("1", "may look"), ("0", "hidden"))):
+    for line, (cell, text) in enumerate((("1", "may attend"), ("0", "hidden"))):
         diagram.masks.append((x + 24, y + 31 + 15 * line, [cell]))
         diagram.texts.append((x + 65, y + 35 + 15 * line, text))
 
