@@ -10,12 +10,9 @@ from tools.notebooks import chapters
 
 ROOT = Path(__file__).parents[1]
 SECOND = {
-    "11_transformer",
     "13_reading_attention",
-    "14_vision_transformer",
     "15_where_it_looks",
     "16_windows_objects_transfer",
-    "x_cost_of_attention",
     "x_training_transformers",
 }
 THIRD = [path for path in chapters(ROOT) if path.stem not in SECOND]

@@ -160,7 +160,7 @@ def test_every_arrow_ends_at_the_edge_of_a_box_or_below_a_word():
     ]
     above = [min(DIAGRAM.texts, key=lambda text: abs(text[0] - x) + abs(text[1] - y))[2]
              for (x, y), *_ in words]  # fmt: skip
-    assert above == ["memory", "next French word"]
+    assert above == ["memory", "next French token"]
 
 
 # ---- the code

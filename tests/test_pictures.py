@@ -255,8 +255,9 @@ def test_every_head_attends_elsewhere_and_leads_to_its_part():
 def test_an_encoder_gives_both_last_states_and_a_decoder_reads_what_it_wrote():
     fig = PICTURES["encoder-decoder"]()
     found = texts(fig)
-    (c, _), *h = found["c"][0], *(x for x, _ in found["h"])
-    s = [x for x, _ in found["s"]]
+    c = found["c"][0][0]
+    h = [found[name][0][0] for name in ("h₁", "h₂", "h₃", "h₄")]
+    s = [found[name][0][0] for name in ("s₀", "s₁", "s₂", "s₃")]
     assert [found[word][0][0] for word in ("<bos>", "il", "dormait", "<eos>")] == s
     into = [line[0:3:2] for line in arrows(fig, "key") if line[3] > 1.5]
     assert into == [pytest.approx((last, c)) for last in (h[0], h[-1])]
@@ -271,7 +272,8 @@ def test_an_encoder_gives_both_last_states_and_a_decoder_reads_what_it_wrote():
 def test_bahdanau_s_state_asks_and_the_next_one_reads():
     fig = PICTURES["Bahdanau"]()
     found = texts(fig)
-    h, s = ([x for x, _ in found[name]] for name in "hs")
+    h = [found[name][0][0] for name in ("h₁", "h₂", "h₃", "h₄")]
+    s = [found[name][0][0] for name in ("s₀", "s₁", "s₂")]
     asked = [line for line in arrows(fig, "query") if line[3] < 2]
     assert [line[0] for line in asked] == pytest.approx([s[1]] * 4)
     assert [line[2] for line in asked] == pytest.approx(h)

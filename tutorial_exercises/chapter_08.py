@@ -10,8 +10,8 @@ from tutorial_exercises import Exercise
 @Exercise("8.1", "Split the heads", axes="batch head token d_k")
 def split_heads(x, num_heads):
     """Cut the last axis of x (batch, token, d_model) into heads."""
-    split = "batch token (head d_k) -> batch head token d_k"
-    return rearrange(x, split, head=num_heads)
+    heads = x.view(x.shape[0], x.shape[1], num_heads, -1)  # (batch, token, head, d_k)
+    return heads.transpose(1, 2)
 
 
 @split_heads.oracle
@@ -37,19 +37,19 @@ split_heads.hints = """
 
 split_heads.mistakes = """
 A reshape alone gives a head parts of several tokens. Cut the last axis, then transpose.
-    return rearrange(x, split, head=num_heads) → return x.reshape(len(x), num_heads, x.shape[1], -1)
+    return heads.transpose(1, 2) → return x.reshape(len(x), num_heads, x.shape[1], -1)
 Head 0 gets columns 0, h, 2h, …. Its columns stand side by side: `(head d_k)`.
-    head d_k → d_k head
+    return heads.transpose(1, 2) → return x.unflatten(-1, (-1, num_heads)).movedim(-1, 1)
 You cut d_model / h heads of h columns. Cut h heads, each of d_model / h columns.
-    return rearrange(x, split, head=num_heads) → return x.unflatten(-1, (-1, num_heads)).movedim(2, 1)
+    num_heads, -1) → -1, num_heads)
 Your axes are (batch, token, head, d_k): token and head have still to be exchanged.
-    head token → token head
+    return heads.transpose(1, 2) → return heads
 You fold the heads into the batch. They need an axis: (batch, head, token, d_k).
-    batch head → (…)
+    return heads.transpose(1, 2) → return heads.transpose(1, 2).flatten(0, 1)
 Every head has all columns of a token. It gets d_model / h of them, its own.
-    return rearrange(x, split, head=num_heads) → return x.unsqueeze(1).expand(-1, num_heads, -1, -1)
+    return heads.transpose(1, 2) → return x.unsqueeze(1).expand(-1, num_heads, -1, -1)
 right:
-    return rearrange(x, split, head=num_heads) → return x.unflatten(-1, (num_heads, -1)).transpose(1, 2)
+    return heads.transpose(1, 2) → return rearrange(x, "b t (h d) -> b h t d", h=num_heads)
 """
 
 
@@ -252,10 +252,10 @@ right:
 
 
 @Exercise("8.4", "Prune")
-def prune(score, num_heads, loss):
+def prune(score, num_heads, tolerance):
     """Return the heads that are kept, a list in rising order."""
     kept = list(range(num_heads))
-    enough = score(kept) - loss
+    enough = score(kept) - tolerance
     while len(kept) > 1:
         candidates = [[head for head in kept if head != out] for out in kept]
         best = max(candidates, key=score)
@@ -266,9 +266,9 @@ def prune(score, num_heads, loss):
 
 
 @prune.oracle
-def _(score, num_heads, loss):
+def _(score, num_heads, tolerance):
     kept = list(range(num_heads))
-    enough = score(kept) - loss
+    enough = score(kept) - tolerance
     while len(kept) > 1:
         best, out = max((score([j for j in kept if j != i]), i) for i in kept)
         if best < enough:
@@ -308,17 +308,17 @@ prune.hints = """
 - `kept = list(range(num_heads))`, and a loop that takes out one head at a time.
 - Every candidate is `[head for head in kept if head != out]` for one `out` in `kept`;
   the best is `max(candidates, key=score)`.
-- Stop when the best candidate's score is below `score(all) - loss`, with all heads in
+- Stop when the best candidate's score is below `score(all) - tolerance`, with all heads in
   `all`, or when one head is left.
 """
 
 prune.mistakes = """
-A loss of exactly `loss` is still within the limit: stop only below it.
+A loss of exactly `tolerance` is still within the limit: stop only below it.
     (best) < enough: → (best) <= enough:
-You take `loss` as a share of the score. It is a difference: `score(all) - loss`.
-    (kept) - loss → (kept) * (1 - loss)
+You take `tolerance` as a share of the score. It is a difference: `score(all) - tolerance`.
+    (kept) - tolerance → (kept) * (1 - tolerance)
 You look for the smallest set that will do. Take out one head after the other instead.
-    enough = score(kept) - loss → …
+    enough = score(kept) - tolerance → …
         from itertools import combinations
         for size in range(1, num_heads + 1):
             best = max(combinations(kept, size), key=score)
@@ -338,11 +338,11 @@ You try the heads in their order. Of all that are left, take out the least usefu
             kept = fewer if fewer and score(fewer) >= enough else kept
         while False:
 You compare with the score one step before, and small losses add up: `score(all)`.
-    kept = best → kept, enough = best, score(best) - loss
+    kept = best → kept, enough = best, score(best) - tolerance
 You look at the score when the head is gone. Keep a head if the score would be too low.
     if score(best) < enough: → kept = best
         …
-You take out the head whose loss hurts most. The best candidate has the highest score.
+You take out the head whose absence costs most. The best candidate has the highest score.
     best = max(candidates, key=score) → best = min(candidates, key=score)
 You stop after one head. Go on as long as the score stays within the limit.
     kept = best → …

@@ -11,74 +11,74 @@ from tutorial_lib.position import SinusoidalEncoding
 from tutorial_lib.transformer import Decoder, Encoder, Transformer
 
 
-@Exercise("11.1", "What a target word may look at", axes="batch query key")
-def word_mask(words, padding):
+@Exercise("11.1", "What a target token may attend to", axes="batch query key")
+def target_mask(tokens, padding):
     """Hide the future and the padding: a mask (batch, query, key)."""
-    causal = causal_mask(words.shape[1])  # (query, key)
-    not_padding = words != padding  # (batch, key)
+    causal = causal_mask(tokens.shape[1])  # (query, key)
+    not_padding = tokens != padding  # (batch, key)
     return causal & not_padding[:, None, :]
 
 
-@word_mask.oracle
-def _(words, padding):
+@target_mask.oracle
+def _(tokens, padding):
     """Ask for each pair of positions whether the one may attend to the other."""
-    batch, tokens = words.shape
-    mask = torch.zeros(batch, tokens, tokens, dtype=torch.bool)
+    batch, length = tokens.shape
+    mask = torch.zeros(batch, length, length, dtype=torch.bool)
     for b in range(batch):
-        for i in range(tokens):
+        for i in range(length):
             for j in range(i + 1):
-                mask[b, i, j] = words[b, j].item() != padding
+                mask[b, i, j] = tokens[b, j].item() != padding
     return mask
 
 
-@word_mask.cases
+@target_mask.cases
 def _():
-    words = torch.tensor([[2, 5, 6, 7], [2, 5, 0, 0], [0, 0, 2, 5]])
-    yield "three sentences of different lengths", words, 0
+    tokens = torch.tensor([[2, 5, 6, 7], [2, 5, 0, 0], [0, 0, 2, 5]])
+    yield "three sentences of different lengths", tokens, 0
     yield "another number for padding", torch.tensor([[0, 4, 3], [0, 9, 9]]), 9
 
 
-word_mask.hints = """
+target_mask.hints = """
 - There are two conditions, one for each pair of positions and one for each key of each
   sentence. Both must hold.
-- `causal_mask(tokens)` is (query, key); `words != padding` is (batch, key). Which axis
+- `causal_mask(tokens)` is (query, key); `tokens != padding` is (batch, key). Which axis
   does the second one lack?
 - `[:, None, :]` makes it (batch, 1, key), which is the same for every query. Then
   combine the two: does `&` or `|` ask for both?
 """
 
-word_mask.mistakes = """
+target_mask.mistakes = """
 Your mask assumes that padding stands at the end of a sentence. In one of these it
-stands at the beginning: compare each word with `padding`.
-    words != padding → torch.arange(words.shape[1]) < (…).sum(dim=1)[:, None]
-You compare the words with 0. Compare them with `padding`, which is not always 0.
-    words != padding → words != 0
+stands at the beginning: compare each token with `padding`.
+    tokens != padding → torch.arange(tokens.shape[1]) < (…).sum(dim=1)[:, None]
+You compare the tokens with 0. Compare them with `padding`, which is not always 0.
+    tokens != padding → tokens != 0
 Your mask is inverted: True means that a query may attend to the key.
     causal & not_padding[:, None, :] → ~(…)
 The future is hidden, but the padding is not: use `padding`.
-    causal & not_padding[:, None, :] → causal.expand(len(words), -1, -1)
+    causal & not_padding[:, None, :] → causal.expand(len(tokens), -1, -1)
 The future is hidden, but the padding is not: use `padding`. It differs from sentence to
 sentence, so each of them needs its own mask: (batch, query, key).
     causal & not_padding[:, None, :] → causal
 The padding is hidden, but the future is not: use `causal_mask` as well.
-    causal_mask(words.shape[1]) → torch.ones_like(…)
+    causal_mask(tokens.shape[1]) → torch.ones_like(…)
 The padding is hidden, but the future is not. The future differs from query to query, so
 each of them needs its own row: (batch, query, key).
     causal & not_padding[:, None, :] → not_padding[:, None, :]
 You combine the conditions with or. A key must be not in the future AND not padding.
     causal & not_padding → causal | not_padding
-In your mask a word cannot attend to itself: keep the diagonal.
-    causal_mask(words.shape[1]) → ….tril(-1)
+In your mask a token cannot attend to itself: keep the diagonal.
+    causal_mask(tokens.shape[1]) → ….tril(-1)
 In your mask a padding token may attend to itself. As a key it has to be hidden from
 every query. A row in which all keys are hidden does no harm here.
-    not_padding[:, None, :] → (… | torch.eye(words.shape[1]).bool())
+    not_padding[:, None, :] → (… | torch.eye(tokens.shape[1]).bool())
 Your mask shows the future and hides the past: rows are queries, columns are keys.
-    causal_mask(words.shape[1]) → ….mT
-Hide the padding among keys, not among queries: `(words != padding)[:, None, :]`.
+    causal_mask(tokens.shape[1]) → ….mT
+Hide the padding among keys, not among queries: `(tokens != padding)[:, None, :]`.
     not_padding[:, None, :] → not_padding[:, :, None]
 You hide the rows of the padding, too. Hide keys alone: nobody reads these outputs.
     not_padding[:, None, :] → … & not_padding[:, :, None]
-`words != padding` is (batch, key) and the causal mask is (query, key). Without an axis
+`tokens != padding` is (batch, key) and the causal mask is (query, key). Without an axis
 for the queries, the sentences are aligned with the queries.
     not_padding[:, None, :] → not_padding
     causal & not_padding[:, None, :] → not_padding & causal
@@ -86,7 +86,7 @@ for the queries, the sentences are aligned with the queries.
 A mask is boolean, True = may attend; yours holds numbers.
     causal & not_padding[:, None, :] → (…).float()
 right:
-    causal_mask(words.shape[1]) → torch.ones(words.shape[1], words.shape[1]).tril().bool()
+    causal_mask(tokens.shape[1]) → torch.ones(tokens.shape[1], tokens.shape[1]).tril().bool()
     not_padding[:, None, :] → not_padding.unsqueeze(1)
 """
 
@@ -94,10 +94,10 @@ right:
 @Exercise(
     "11.2",
     "Two bugs that training does not see",
-    axes={"logits": "batch token vocab", "tokens": "batch token d_model"},
+    axes={"logits": "batch token vocab", "embedded": "batch token d_model"},
 )
 class MendedDecoder(nn.Module):
-    """A decoder that is the same in training, in evaluation and word by word."""
+    """A decoder that is the same in training, in evaluation and token by token."""
 
     def __init__(self, vocab_size, d_model, max_tokens):
         super().__init__()
@@ -106,22 +106,22 @@ class MendedDecoder(nn.Module):
         self.attention = MultiHeadAttention(d_model, 2)
         self.lm_head = nn.Linear(d_model, vocab_size)
 
-    def forward(self, words, before=None):
-        """Return the logits after each word, and all tokens so far."""
+    def forward(self, tokens, before=None):
+        """Return the logits after each token, and all embeddings so far."""
         start = 0 if before is None else before.shape[1]
-        # First bug: the new words come after those in `before`.
-        x = self.token_embedding(words)
+        # First bug: the new tokens come after those in `before`.
+        x = self.token_embedding(tokens)
         x = self.position_encoding(x, start=start)
-        tokens = x if before is None else torch.cat((before, x), dim=1)
+        embedded = x if before is None else torch.cat((before, x), dim=1)
         # Second bug: every mode needs the mask, with a column for every key.
-        mask = causal_mask(tokens.shape[1])[start:]  # (query, key)
-        logits = self.lm_head(x + self.attention(x, tokens, tokens, mask))
-        return logits, tokens
+        mask = causal_mask(embedded.shape[1])[start:]  # (query, key)
+        logits = self.lm_head(x + self.attention(x, embedded, embedded, mask))
+        return logits, embedded
 
 
 @MendedDecoder.oracle
 class _(nn.Module):
-    """Go through the new words one by one; each sees what is there so far."""
+    """Go through the new tokens one by one; each sees what is there so far."""
 
     def __init__(self, vocab_size, d_model, max_tokens):
         super().__init__()
@@ -130,20 +130,20 @@ class _(nn.Module):
         self.attention = MultiHeadAttention(d_model, 2)
         self.lm_head = nn.Linear(d_model, vocab_size)
 
-    def forward(self, words, before=None):
+    def forward(self, tokens, before=None):
         seen = [] if before is None else list(before.split(1, dim=1))
         logits = []
-        for word in words.split(1, dim=1):
-            x = self.token_embedding(word) + self.position_encoding.table[len(seen)]
+        for token in tokens.split(1, dim=1):
+            x = self.token_embedding(token) + self.position_encoding.table[len(seen)]
             seen.append(x)
             keys = torch.cat(seen, dim=1)
             logits.append(self.lm_head(x + self.attention(x, keys, keys)))
         return torch.cat(logits, dim=1), torch.cat(seen, dim=1)
 
 
-def sentence(tokens):
-    """Make two sentences of so many words."""
-    return torch.randint(0, 9, (2, tokens))
+def sentence(length):
+    """Make two sentences of so many tokens."""
+    return torch.randint(0, 9, (2, length))
 
 
 @MendedDecoder.cases
@@ -158,17 +158,17 @@ def _(answer):
     return answer.same()
 
 
-@MendedDecoder.demand("word by word")
+@MendedDecoder.demand("token by token")
 def _(answer):
     answer.build(9, 8, 16)
     seen = None
-    for words in sentence(5).split([2, 1, 1, 1], dim=1):  # 2: to tell 0 from one less
-        _, seen = answer(words, seen)
+    for tokens in sentence(5).split([2, 1, 1, 1], dim=1):  # 2: to tell 0 from one less
+        _, seen = answer(tokens, seen)
         if answer.same():
             return answer.same()
 
 
-@MendedDecoder.demand("two words after three")
+@MendedDecoder.demand("two tokens after three")
 def _(answer):
     answer.build(9, 8, 16)
     _, seen = answer(sentence(3))
@@ -190,93 +190,96 @@ def _(answer):
     if not is_same:
         return (
             "After another sentence, this one no longer gets the same results: your "
-            "module remembers earlier calls. Take what came before the new words from "
+            "module remembers earlier calls. Take what came before the new tokens from "
             "`before` alone."
         )
 
 
 MendedDecoder.hints = """
 - Call the hurried decoder in evaluation mode with a whole sentence, and change its last
-  word. Which logits change?
-- Then feed it word by word. Which position is each word given? `before` tells how many
-  words came earlier.
-- `self.position_encoding` takes the position of the first new word as `start=`: 0, or
+  token. Which logits change?
+- Then feed it token by token. Which position is each token given? `before` tells how
+  many tokens came earlier.
+- `self.position_encoding` takes the position of the first new token as `start=`: 0, or
   the number of tokens in `before`.
 - Write down the causal mask of five tokens. If the last two are new, which of its rows
   are theirs?
 """
 
 MendedDecoder.mistakes = """
-This decoder returns two things, the logits and all tokens so far: `return logits,
-tokens`. The next call gets the tokens as its `before`.
-    return logits, tokens → return logits
-Your logits are right, but the tokens that you return lack their positional encodings.
-Return them with these added, as HurriedDecoder does, so that nothing is encoded twice.
-    return logits, tokens → table = self.position_encoding.table
-        return logits, tokens - table[: tokens.shape[1]]
-The tokens in `before` have their positional encodings, and you add them once more:
-encode the new words alone, and join them to `before` afterwards.
+This decoder returns two things, the logits and all embeddings so far: `return logits,
+embedded`. The next call gets these embeddings as its `before`.
+    return logits, embedded → return logits
+Your logits are right, but the embeddings that you return lack their positional
+encodings. Return them with these added, as HurriedDecoder does, so that nothing is
+encoded twice.
+    return logits, embedded → table = self.position_encoding.table
+        return logits, embedded - table[: embedded.shape[1]]
+The embeddings in `before` have their positional encodings, and you add them once more:
+encode the new tokens alone, and join them to `before` afterwards.
     self.position_encoding(x, start=start) → x
-    and tokens = x if before is None else torch.cat((before, x), dim=1) → …
-        tokens = self.position_encoding(tokens)
-        x = tokens[:, start:]
-Several new words came after those in `before`, and the first of them attended to the
+    and embedded = x if before is None else torch.cat((before, x), dim=1) → …
+        embedded = self.position_encoding(embedded)
+        x = embedded[:, start:]
+Several new tokens came after those in `before`, and the first of them attended to the
 next. A mask is needed there as well: the last rows of the causal mask of all tokens.
-    causal_mask(tokens.shape[1])[start:] → … if before is None else None
-Your decoder attends to later words. Use the causal mask in training and evaluation.
-    causal_mask(tokens.shape[1])[start:] → … if self.training else None
-    causal_mask(tokens.shape[1])[start:] → None
-The new words are encoded as if they began at position 0. The first of them comes after
+    causal_mask(embedded.shape[1])[start:] → … if before is None else None
+Your decoder attends to later tokens. Use the causal mask in training and evaluation.
+    causal_mask(embedded.shape[1])[start:] → … if self.training else None
+    causal_mask(embedded.shape[1])[start:] → None
+The new tokens are encoded as if they began at position 0. The first of them comes after
 those in `before`: pass its position as `start=`.
     self.position_encoding(x, start=start) → self.position_encoding(x)
-Your new words are one position too early. Positions count from 0, so after three words
-the next one is at position 3, which is `before.shape[1]`.
+Your new tokens are one position too early. Positions count from 0, so after three
+tokens the next one is at position 3, which is `before.shape[1]`.
     start=start → start=max(start - 1, 0)
-Your new words are one position too late. Positions count from 0, so after three words
-the next one is at position 3, which is `before.shape[1]`.
+Your new tokens are one position too late. Positions count from 0, so after three
+tokens the next one is at position 3, which is `before.shape[1]`.
     start=start → start=start + 1 if start else 0
-Your mask has the rows of the first words. The new words come last: take the last rows.
-    [start:] → [: words.shape[1]]
-Your new words attend only to each other. The tokens in `before` have keys, too.
-    self.attention(x, tokens, tokens, mask) → self.attention(x, x, x, mask[:, start:])
-You return the new tokens alone. The next call needs those in `before`, too, in front.
-    return logits, tokens → return logits, x
+Your mask has the rows of the first tokens. The new tokens come last: take the last
+rows.
+    [start:] → [: tokens.shape[1]]
+Your new tokens attend only to each other. The embeddings in `before` have keys, too.
+    self.attention(x, embedded, embedded, mask) → self.attention(x, x, x, mask[:, start:])
+You return the new embeddings alone. The next call needs those in `before`, too, in
+front.
+    return logits, embedded → return logits, x
 The residual connection is missing: the logits come from x plus attention's output.
     x + self.attention → self.attention
-Two words came after three others, and your mask does not fit. It needs a row for each
-new word and a column for each of all five: the last rows of `causal_mask(5)`.
-    causal_mask(tokens.shape[1])[start:] → causal_mask(words.shape[1])
-Your mask has a row for every token. Only the new words are queries: the last rows.
-    causal_mask(tokens.shape[1])[start:] → causal_mask(tokens.shape[1])
+Two tokens came after three others, and your mask does not fit. It needs a row for each
+new token and a column for each of all five: the last rows of `causal_mask(5)`.
+    causal_mask(embedded.shape[1])[start:] → causal_mask(tokens.shape[1])
+Your mask has a row for every token. Only the new tokens are queries: the last rows.
+    causal_mask(embedded.shape[1])[start:] → causal_mask(embedded.shape[1])
 right:
-    [start:] → [-words.shape[1] :]
-    tokens, tokens, mask → tokens, tokens, mask.expand(len(x), -1, -1)
+    [start:] → [-tokens.shape[1] :]
+    embedded, embedded, mask → embedded, embedded, mask.expand(len(x), -1, -1)
 """
 
 
-@Exercise("11.3", "Another row in the memory", axes="batch token vocab")
+@Exercise("11.3", "One row of the encoder outputs", axes="batch token vocab")
 def with_row_of(model, source, other, row, target):
-    """Return the logits where one row of the memory comes from another sentence."""
+    """Return the logits if one row of the encoder outputs is another sentence's."""
     lengths = torch.full((len(source),), source.shape[1])
-    memory = model.encoder(source, lengths).clone()
+    outputs = model.encoder(source, lengths).clone()
     theirs = model.encoder(other, lengths)
-    memory[:, row] = theirs[:, row]
-    return model.decoder(target, memory)
+    outputs[:, row] = theirs[:, row]
+    return model.decoder(target, outputs)
 
 
 @with_row_of.oracle
 def _(model, source, other, row, target):
-    """Put the memory together from its rows, and give it to the decoder."""
-    batch, words = source.shape
-    lengths = torch.full((batch,), words)
+    """Put the encoder outputs together from their rows, for the decoder."""
+    batch, length = source.shape
+    lengths = torch.full((batch,), length)
     rows = model.encoder(source, lengths).unbind(dim=1)
     theirs = model.encoder(other, lengths).unbind(dim=1)
-    memory = torch.stack([*rows[:row], theirs[row], *rows[row + 1 :]], dim=1)
-    return model.decoder(target, memory)
+    outputs = torch.stack([*rows[:row], theirs[row], *rows[row + 1 :]], dim=1)
+    return model.decoder(target, outputs)
 
 
 def exchange(row, batch=1):
-    """Make a model, two sources that differ in every word, and a target."""
+    """Make a model, two sources that differ in every token, and a target."""
     sizes, options = (8, 2, 12, 2), {"max_tokens": 16, "norm_first": False}
     model = Transformer(Encoder(20, *sizes, **options), Decoder(20, *sizes, **options))
     source, target = torch.randint(4, 20, (batch, 5)), torch.randint(4, 20, (batch, 6))
@@ -293,54 +296,56 @@ def _():
 
 
 with_row_of.hints = """
-- `model.encoder(source, lengths)` returns the memory (batch, token, d_model), which is
-  all that the decoder gets of the source.
-- Encode both sentences whole, copy the first memory with `clone`, and write the one row
-  of the second into it.
-- `model.decoder(target, memory)` returns the logits, and nothing else: without padding,
-  the source needs no mask.
+- `model.encoder(source, lengths)` returns the encoder outputs (batch, token, d_model),
+  which are all that the decoder gets of the source.
+- Encode both sentences whole, copy the outputs of the first with `clone`, and write the
+  one row of the second into the copy.
+- `model.decoder(target, outputs)` returns the logits, and nothing else: without
+  padding, the source needs no mask.
 """
 
 with_row_of.mistakes = """
-You exchange the token and encode the sentence anew, so that all rows of the memory
-change. Exchange one row of the memory, and leave the sentence as it is.
-    memory[:, row] = theirs[:, row] → words = torch.arange(source.shape[1])
-        memory = model.encoder(torch.where(words == row, other, source), lengths)
-The decoder gets the whole memory of the other sentence. Take only one row from there.
-    memory[:, row] = theirs[:, row] → memory = theirs
-The decoder gets the memory of the first sentence, in which nothing is exchanged.
-    memory[:, row] = theirs[:, row] →
+You exchange the token and encode the sentence anew, so that all rows of the encoder
+outputs change. Exchange one row of the outputs, and leave the sentence as it is.
+    outputs[:, row] = theirs[:, row] → positions = torch.arange(source.shape[1])
+        outputs = model.encoder(torch.where(positions == row, other, source), lengths)
+The decoder gets all encoder outputs of the other sentence. Take only one row of them.
+    outputs[:, row] = theirs[:, row] → outputs = theirs
+The decoder gets the encoder outputs of the first sentence, with nothing exchanged.
+    outputs[:, row] = theirs[:, row] →
 It is the other way round: one row from the other sentence, the rest from the first.
     encoder(source, lengths) → encoder(other, lengths)
     and theirs = model.encoder(other, lengths) → theirs = model.encoder(source, lengths)
 All rows from this one on come from the other sentence. Only this one should.
-    memory[:, row] = theirs[:, row] → memory[:, row:] = theirs[:, row:]
-`memory[row]` is a whole sentence of the batch. Tokens are axis 1: `memory[:, row]`.
-    memory[:, row] = theirs[:, row] → memory[row] = theirs[row]
+    outputs[:, row] = theirs[:, row] → outputs[:, row:] = theirs[:, row:]
+`outputs[row]` is a whole sentence of the batch. Tokens are axis 1: `outputs[:, row]`.
+    outputs[:, row] = theirs[:, row] → outputs[row] = theirs[row]
 You encode the token of that row alone. Encode the whole sentence, and take its row.
-    memory[:, row] = theirs[:, row] → word = other[:, row : row + 1]
-        memory[:, row] = model.encoder(word, torch.ones_like(lengths))[:, 0]
-The row that you put in is an embedding. Take it from the memory of the other sentence.
+    outputs[:, row] = theirs[:, row] → token = other[:, row : row + 1]
+        outputs[:, row] = model.encoder(token, torch.ones_like(lengths))[:, 0]
+The row that you put in is an embedding. Take it from the encoder outputs of the other
+sentence.
     encoder(other, lengths) → encoder.embeddings(other)
 `model.decoder` returns the logits, and no state with them: there is no pair to unpack.
-    return model.decoder(target, memory) → logits, state = model.decoder(target, memory)
+    return model.decoder(target, outputs) → logits, state = model.decoder(target, outputs)
         return logits
 The axis of the batch is missing: `model.decoder` returns the logits, and not a pair.
-    return model.decoder(target, memory) → return model.decoder(target, memory)[0]
+    return model.decoder(target, outputs) → return model.decoder(target, outputs)[0]
 `model.decode_step` returns a pair, the logits at the last position and its state. The
-logits at all positions are what `model.decoder(target, memory)` returns.
-    return model.decoder(target, memory) → state = model.encode(source, lengths)
-        return model.decode_step(target, state._replace(memory=memory))
+logits at all positions are what `model.decoder(target, outputs)` returns.
+    return model.decoder(target, outputs) → state = model.encode(source, lengths)
+        return model.decode_step(target, state._replace(memory=outputs))
 You return the logits at the last position alone. Return those at all positions.
-    return model.decoder(target, memory) → return model.decoder(target, memory)[:, -1]
-`model.encode` returns a state of three parts. `model.encoder` returns the memory alone.
+    return model.decoder(target, outputs) → return model.decoder(target, outputs)[:, -1]
+`model.encode` returns a state of three parts. `model.encoder` returns the encoder
+outputs alone.
     model.encoder(source, lengths) → model.encode(source, lengths)
     model.encoder(other, lengths) → model.encode(other, lengths)
 right:
-    memory[:, row] = theirs[:, row] → rows = torch.arange(source.shape[1])[:, None]
-        memory = torch.where(rows == row, theirs, memory)
-    return model.decoder(target, memory) → state = model.encode(source, lengths)
-        state = state._replace(memory=memory)
+    outputs[:, row] = theirs[:, row] → rows = torch.arange(source.shape[1])[:, None]
+        outputs = torch.where(rows == row, theirs, outputs)
+    return model.decoder(target, outputs) → state = model.encode(source, lengths)
+        state = state._replace(memory=outputs)
         steps = []
         for tokens in target.split(1, dim=1):
             logits, state = model.decode_step(tokens, state)

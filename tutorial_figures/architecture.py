@@ -19,12 +19,12 @@ BLANK = (tokenize.NL, tokenize.COMMENT)
 BEFORE_STATEMENT = (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
 TEXT = (
     "The Transformer as a diagram, read from the bottom up. Left, the encoder: English "
-    "words, embedding, position, then N blocks of self-attention and feed-forward, "
+    "tokens, embedding, position, then N blocks of self-attention and feed-forward, "
     "each followed by add and norm; what comes out is the memory. Right, the decoder: "
-    "bos and French words, embedding, position, then N blocks of causal "
+    "bos and French tokens, embedding, position, then N blocks of causal "
     "self-attention, cross-attention and feed-forward, each followed by add and norm; "
     "then a linear map, tied to the French embedding, and softmax for the next French "
-    "word. An arrow leads from the memory to the keys and values of cross-attention, "
+    "token. An arrow leads from the memory to the keys and values of cross-attention, "
     "whose queries come from below. Small grids show what each attention hides: "
     "self-attention the padding, causal self-attention the future, cross-attention the "
     "padding of the source."
@@ -49,70 +49,71 @@ class About(NamedTuple):
 ABOUT = {
     "Transformer": About(
         "model",
-        "An encoder reads the English sentence once. A decoder writes the French one, "
-        "looking back at its own words and across at the encoder's.",
-        "English words (batch, token), their lengths (batch,), French words so far "
+        "An encoder reads the English sentence once. A decoder generates the French "
+        "one, with attention to its own tokens so far and to the encoder outputs.",
+        "English tokens (batch, token), their lengths (batch,), French tokens so far "
         "(batch, token)",
         "logits (batch, token, vocab)",
     ),
     "encoder": About(
         "encoder",
-        "Turns the English words into the memory: one row for each word, informed by "
-        "all the others.",
-        "words (batch, token), lengths (batch,)",
+        "Turns the English tokens into the memory, its outputs: a row for each token, "
+        "with information from all the others.",
+        "tokens (batch, token), lengths (batch,)",
         f"memory {STREAM}",
     ),
     "decoder": About(
         "decoder",
-        "Turns the French words so far into logits for the word after each of them.",
-        "words (batch, token), and the memory (batch, key, d_model)",
+        "Turns the French tokens so far into logits for the token after each of them.",
+        "tokens (batch, token), and the memory (batch, key, d_model)",
         "logits (batch, token, vocab)",
     ),
     "embedding": About(
         "embedding",
-        "Looks up a vector for each word and multiplies it by √d_model. The class adds "
-        "the position, too.",
-        "words (batch, token)",
+        "Looks up a vector for each token and multiplies it by √d_model. The class "
+        "adds the positional encoding, too.",
+        "tokens (batch, token)",
         STREAM,
     ),
     "position": About(
         "position",
-        "Adds sines and cosines of the place, so that a word knows where it stands. "
-        "Nothing in it is learned.",
+        "Adds sines and cosines of the position, so that a token tells where it "
+        "stands. Nothing in it is learned.",
         STREAM,
         STREAM,
     ),
     "encoder block": About(
         "encoder block",
-        "Every word looks at all words, then computes by itself. N such blocks follow "
-        "each other, each with weights of its own.",
+        "Every token attends to all tokens, then computes by itself. N such blocks "
+        "follow each other, each with weights of its own.",
         f"{STREAM}, mask (batch, 1, key)",
         STREAM,
     ),
     "decoder block": About(
         "decoder block",
-        "Every word looks back, then across at the memory, then computes by itself. N "
-        "such blocks follow each other, and each gets keys and values from the memory.",
+        "Every token attends to those before it, then to the memory, then computes by "
+        "itself. N such blocks follow each other, and each gets keys and values from "
+        "the memory.",
         f"{STREAM}, and the memory (batch, key, d_model)",
         STREAM,
     ),
     "self-attention": About(
         "attention",
-        "English words ask and English words answer: queries, keys and values come "
-        "from the same tokens.",
+        "English tokens attend to English tokens: queries, keys and values come from "
+        "the same tokens.",
         ASKED,
         "(batch, query, d_model)",
     ),
     "causal self-attention": About(
         "attention",
-        "French words ask, and they and the French words before them answer. What "
+        "French tokens attend to themselves and to the French tokens before them. What "
         "follows is hidden.",
         ASKED,
         "(batch, query, d_model)",
     ),
     "cross-attention": About(
         "attention",
-        "French words ask and English words answer: queries come from below, keys and "
+        "French tokens attend to English tokens: queries come from below, keys and "
         "values from the memory, projected once.",
         ASKED,
         "(batch, query, d_model)",
@@ -120,27 +121,27 @@ ABOUT = {
     ),
     "mask of self-attention": About(
         "padding mask",
-        "Hides the padding: every English word may look at all English words.",
+        "Hides the padding: every English token may attend to all English tokens.",
         "lengths (batch,)",
         "mask (batch, 1, key)",
     ),
     "mask of causal self-attention": About(
         "causal mask",
-        "Hides the future: query i may look at keys 0 to i.",
+        "Hides the future: query i may attend to keys 0 to i.",
         "the number of tokens",
         "mask (token, token)",
     ),
     "mask of cross-attention": About(
         "padding mask",
-        "Hides the padding of the source: every French word may look at all English "
-        "words. The rectangle is as high as the target and as wide as the source.",
+        "Hides the padding of the source: every French token may attend to all English "
+        "tokens. The rectangle is as high as the target and as wide as the source.",
         "lengths (batch,) of the source",
         "mask (batch, 1, key)",
     ),
     "feed-forward": About(
         "feed-forward",
-        "Gives every token the same small network of d_ff neurons. No token sees "
-        "another.",
+        "The same feed-forward network with d_ff hidden units, for every token by "
+        "itself.",
         STREAM,
         STREAM,
     ),
@@ -154,7 +155,7 @@ ABOUT = {
     ),
     "linear": About(
         "decoder",
-        "Gives every word of the French vocabulary a logit for being the next. It is "
+        "Gives every token of the French vocabulary a logit for being the next. It is "
         "the decoder's last layer, lm_head.",
         STREAM,
         "logits (batch, token, vocab)",
@@ -162,16 +163,16 @@ ABOUT = {
     ),
     "tied": About(
         "model",
-        "With tied=True one table (vocab, d_model) reads and writes French words: the "
-        "linear map takes its weights from the embedding.",
-        "the embedding's table (vocab, d_model)",
+        "With tied=True input and output embeddings share one matrix: the linear map "
+        "takes its weights from the embedding.",
+        "the embedding's weights (vocab, d_model)",
         "the linear map's weights (vocab, d_model)",
         ("if tied", "decoder.lm_head.weight"),
     ),
     "softmax": About(
         "softmax",
-        "Turns the last word's logits into probabilities of the next word. It is no "
-        "part of the model: whoever writes takes it, and so does the loss.",
+        "Turns the logits at the last position into probabilities of the next token. "
+        "It is no part of the model: decoding applies it, and so does the loss.",
         "logits (batch, vocab)",
         "probabilities (batch, vocab)",
         ("softmax",),

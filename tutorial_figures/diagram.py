@@ -18,7 +18,7 @@ LEFT = {"encoder": 38, "decoder": 222}
 BYPASS = {"encoder": 26, "decoder": 348}
 FRAME = {"encoder": (8, 160), "decoder": (204, 181)}  # from where, and how wide
 BLOCK = {"encoder": (16, 146), "decoder": (214, 142)}
-WORDS = {"encoder": "English words", "decoder": "<bos> and French words"}
+WORDS = {"encoder": "English tokens", "decoder": "<bos> and French tokens"}
 LAYERS = {
     "encoder": ("self-attention", "feed-forward"),
     "decoder": ("causal self-attention", "cross-attention", "feed-forward"),
@@ -116,7 +116,7 @@ def transformer():
     top = diagram.box_above("softmax", LEFT["decoder"], written, gap=26)
     middle = LEFT["decoder"] + BOX / 2
     diagram.arrow((middle, top), (middle, top - 9))
-    diagram.texts.append((middle, top - 14, "next French word"))
+    diagram.texts.append((middle, top - 14, "next French token"))
     return diagram
 
 

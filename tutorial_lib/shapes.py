@@ -3,6 +3,8 @@
 This module knows the shapes and types of tensors, and nothing of what they hold.
 """
 
+from itertools import zip_longest
+
 import torch
 
 
@@ -52,13 +54,12 @@ def check_shapes(queries, keys, values, *, sizes=None, axes=None):
             f"the sizes {expected[0]} and {expected[1]}"
         )
     batches = [tuple(tensor.shape[:-2]) for tensor in (queries, keys, values)]
-    try:
-        torch.broadcast_shapes(*batches)
-    except RuntimeError:
-        raise ValueError(
-            "the axes before the last two must fit together, got those of queries "
-            f"{batches[0]}, of keys {batches[1]} and of values {batches[2]}"
-        ) from None
+    for lengths in zip_longest(*map(reversed, batches), fillvalue=1):
+        if len(set(lengths) - {1}) > 1:  # torch.broadcast_shapes imports for seconds
+            raise ValueError(
+                "the axes before the last two must fit together, got those of queries "
+                f"{batches[0]}, of keys {batches[1]} and of values {batches[2]}"
+            )
     if keys.shape[-2] != values.shape[-2]:
         raise ValueError(
             f"every key needs one value: got {keys.shape[-2]} keys "

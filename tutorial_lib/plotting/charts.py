@@ -29,8 +29,8 @@ NUMBER = 0.3  # inches that a bar's number needs
 
 
 def show_curves(
-    x,
-    curves,
+    x=None,
+    curves=None,
     *,
     points=None,
     vlines=None,
@@ -42,7 +42,7 @@ def show_curves(
 ):
     """Show labeled curves over ``x``, in one panel or in several.
 
-    ``curves`` maps a label to values (x,), or to a pair (x, y) where ``x`` is None; a
+    ``curves`` maps a label to values (x,), or without ``x`` to a pair (x, y); a
     curve whose label starts with "true" is dashed. A dictionary of such dictionaries
     makes one panel each, titled by its key; a label has the same color in all.
     ``points`` maps a label to a pair (x, y) scattered into every panel, ``vlines`` one
@@ -54,12 +54,14 @@ def show_curves(
         raise ValueError("there is no curve to show: map a label to values (x,)")
     nested = isinstance(next(iter(curves.values())), dict)
     panels = curves if nested else {"": curves}
-    columns = 2 if len(panels) == 4 else min(len(panels), 3)
+    widest = 1 if notes else 3  # notes beside points that are close need the width
+    columns = 2 if len(panels) == 4 else min(len(panels), widest)
     size = (WIDTH, 1.6 * -(-len(panels) // columns) + 0.6 if nested else 2.9)
     labels = dict.fromkeys(label for lines in panels.values() for label in lines)
     colors = dict(zip(labels, cycle(CYCLE), strict=False))
     x = None if x is None else array(x)
-    with open_panels(len(panels), columns, size=size, sharey=True) as (fig, axes):
+    share = {"sharex": x is None, "sharey": True}
+    with open_panels(len(panels), columns, size=size, **share) as (fig, axes):
         for ax, (title, lines) in zip(axes, panels.items(), strict=True):
             for label, pair in (points or {}).items():
                 ax.scatter(*map(array, pair), label=label, **DOTS)
@@ -87,7 +89,7 @@ def _draw_lines(ax, x, lines, colors, notes):
         ax.plot(across, up, label=label, **style)
         if label in notes:
             side = BELOW if label == next(iter(notes)) else ABOVE
-            ax.margins(y=0.1)
+            ax.margins(y=0.2)  # room for the notes of the highest and the lowest
             for said, *at in zip(notes[label], across, up, strict=True):
                 ax.annotate(str(said), at, color=colors[label], **side)
 

@@ -29,10 +29,10 @@ STYLE = {
 
 
 @contextmanager
-def open_panels(count, columns, *, size, layout="constrained", sharey=False):
+def open_panels(count, columns, *, size, layout="constrained", **share):
     """Open ``count`` panels in rows of ``columns``, on ``size`` inches for all.
 
-    Yields the figure and its axes as a list, row by row.
+    ``share`` goes to `subplots`. Yields the figure and its axes as a list, row by row.
     """
     import matplotlib as mpl
 
@@ -40,7 +40,7 @@ def open_panels(count, columns, *, size, layout="constrained", sharey=False):
 
     with mpl.rc_context(STYLE):
         fig = Figure(figsize=size, layout=layout)
-        grid = fig.subplots(-(-count // columns), columns, squeeze=False, sharey=sharey)
+        grid = fig.subplots(-(-count // columns), columns, squeeze=False, **share)
         for ax in grid.flat[count:]:
             ax.remove()
         yield fig, list(grid.flat[:count])
