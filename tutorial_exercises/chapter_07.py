@@ -58,7 +58,8 @@ self_attention.hints = """
 - Queries, keys and values are three products: x times each of the matrices.
 - The scores are `Q @ K.transpose(-2, -1)`, divided by the root of d_k, the last size of
   K.
-- `masked_softmax(scores, mask) @ V` does the rest.
+- The mask belongs to the scores, before the softmax; then the weights average the values.
+  Where a query may attend to nothing, a plain softmax has no answer: see the stub.
 """
 
 self_attention.mistakes = """
@@ -226,8 +227,8 @@ receptive_field.hints = """
 - Before the first layer every node depends on its own input alone: the identity matrix.
 - After a layer, a node has its own information and that of all nodes it reads from. So
   add the diagonal to `mask` first.
-- With numbers instead of booleans this is a matrix product: `(one_layer @ known >
-  0).float()`, once for each layer.
+- Through one more layer, node i gets what is known to any node that it reads from.
+  Which operation of linear algebra sums over these nodes, if True is 1 and False is 0?
 """
 
 receptive_field.mistakes = """
@@ -349,16 +350,16 @@ Self-attention: you count something twice. There are two matrix products, no mor
     4 * n**2 * d, → 6 * n**2 * d,
 Convolution: a multiplication and an addition count as two.
     2 * k * n * d**2 → k * n * d**2
-Convolution: each position of the window has a matrix, not a vector of weights.
+Convolution: each position of the kernel has a matrix, not a vector of weights.
     2 * k * n * d**2 → 2 * k * n * d
     2 * k * n * d**2 → k * n * d
-Convolution: you count one position of the window. There are k, each with a matrix.
+Convolution: you count one position of the kernel. There are k, each with a matrix.
     2 * k * n * d**2 → 2 * n * d**2
-Convolution: k is the size of the whole window, not the number of neighbors per side.
+Convolution: k is the size of the whole kernel, not the number of neighbors per side.
     2 * k * n * d**2 → 2 * (2 * k + 1) * n * d**2
 Convolution: you count one output. There is one for each token.
     2 * k * n * d**2 → 2 * k * d**2
-Convolution: the tokens form a sequence, so the window has k positions in all.
+Convolution: the tokens form a sequence, so the kernel has k positions in all.
     2 * k * n * d**2 → 2 * k**2 * n * d**2
 Convolution: you count something twice. Each position has one matrix product.
     2 * k * n * d**2 → 4 * k * n * d**2
