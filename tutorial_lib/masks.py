@@ -30,13 +30,13 @@ def padding_mask(lengths, keys):
     ValueError for a length outside that range, and for what is no whole number.
     """
     lengths = torch.as_tensor(lengths)
-    whole = not lengths.is_floating_point() and lengths.dtype != torch.bool
-    fit = not lengths.numel() or 0 <= lengths.min() <= lengths.max() <= keys
-    if not (whole and fit) and lengths.numel():
-        raise ValueError(
-            f"lengths must be whole numbers from 0 to keys={keys}, got "
-            f"{lengths.tolist()}"
-        )
+    if lengths.numel():
+        whole = not lengths.is_floating_point() and lengths.dtype != torch.bool
+        if not (whole and 0 <= lengths.min() <= lengths.max() <= keys):
+            raise ValueError(
+                f"lengths must be whole numbers from 0 to keys={keys}, got "
+                f"{lengths.tolist()}"
+            )
     return torch.arange(keys, device=lengths.device) < lengths[:, None, None]
 
 
