@@ -144,12 +144,14 @@ def test_a_figure_runs_in_a_sandbox_twice_and_once_it_is_shown(
     frame = '<iframe sandbox="allow-scripts" src="inner.html" width=700 height=700>'
     body = f"{frame}</iframe><main hidden>{figure.html}</main>{figure.html * 2}"
     page = reload_at(write_page(tmp_path / "copies.html", body))
-    framed = page.frame_locator("iframe").locator(".readout")
+    assert page.frame_locator("iframe").locator(".readout").inner_text()
+    copies = page.locator("[data-figure]")
+    copies.last.scroll_into_view_if_needed()  # a figure out of sight does not start
     page.locator(".readout", has_text=" ").nth(1).wait_for()
     page.locator("main").evaluate("main => main.hidden = false")
+    copies.first.scroll_into_view_if_needed()
     page.locator(".readout", has_text=" ").nth(2).wait_for()
     assert page.locator(".readout").count() == 3
-    assert framed.inner_text()
 
 
 def test_without_javascript_the_picture_stands_with_its_sentence(shown):
