@@ -136,6 +136,21 @@ def test_a_page_has_its_own_title_and_the_book_s(page_file):
     assert own != book == "Attention, Made Visible"
 
 
+@each(READ)
+def test_a_page_tells_a_search_engine_what_it_begins_with(page_file):
+    text = page_file.read_text(encoding="utf-8")
+    [told] = re.findall(r'<meta name="description" content="([^"]*)">', text)
+    assert 40 < len(html.unescape(told)) <= 162
+    assert f'<meta property="og:description" content="{told}">' in text
+    assert '<meta property="og:title"' in text
+
+
+@each(READ)
+def test_a_page_loads_mathjax_if_it_has_a_formula(page_file):
+    text = page_file.read_text(encoding="utf-8")
+    assert ("tex-chtml.js" in text) == ('class="math' in text)
+
+
 @each(PAGES)
 def test_every_local_link_leads_somewhere(page_file):
     links = links_of(page_file)

@@ -183,3 +183,48 @@ def test_arrow_keys_choose_a_token_and_show_what_was_likely_there(shown):
     assert drawn.text_content() == text_of(page)[-2].replace(" ", "␣").replace(
         "\n", "↵"
     )
+
+
+def test_home_and_end_go_to_the_first_and_the_last_token(shown):
+    page = shown(writing())
+    page.locator(".text").focus()
+    press(page, "Home")
+    page.locator(".next .drawn").wait_for()
+    place = "at => [...at.parentElement.children].indexOf(at)"
+    assert page.locator(".chosen").evaluate(place) == 0
+    press(page, "End")
+    assert page.locator(".chosen").evaluate(place) == len(text_of(page)) - 1
+
+
+def test_all_heads_are_switched_off_and_on_by_one_button(shown):
+    page = shown(writing())
+    page.get_by_role("button", name="All heads off").click()
+    page.locator(".readout", has_text="off: 8 of 8").wait_for()
+    assert page.locator(".panel [aria-pressed=true]").count() == 0
+    page.get_by_role("button", name="All heads on").click()
+    page.get_by_role("button", name="All heads off").wait_for()
+    assert page.locator(".panel [aria-pressed=false]").count() == 0
+
+
+def test_what_a_long_text_loses_is_said(shown):
+    page = shown(writing())
+    page.get_by_label("a text to go on with").fill("a" + "bad " * 60)
+    page.keyboard.press("Enter")
+    page.locator(".readout", has_text="first 41 characters were left out").wait_for()
+    assert text_of(page).startswith("bad bad")
+
+
+SLOW = """
+const Fast = Worker;
+window.Worker = class extends Fast {
+  postMessage(data) { setTimeout(() => super.postMessage(data), data.id && 1500); }
+};
+"""
+
+
+def test_a_reader_who_waits_is_told_what_for(shown):
+    page = shown(writing(), script=SLOW)
+    page.get_by_role("button", name="Next token").click()
+    page.locator(".readout", has_text="Computing …").wait_for()
+    wait_for_text(page, "text.length === 21")
+    assert "After" in said(page) and "Computing" not in said(page)

@@ -6,6 +6,8 @@ const TICK = 70;
 const LONGEST = 400;
 const LINE = 60;
 const LIKELY = 8;
+// Milliseconds after which the reader is told to wait.
+const PATIENCE = 300;
 
 // The first message is the model, and each of the others asks for a text.
 function answerInWorker() {
@@ -43,7 +45,7 @@ function writing(root, data, host) {
   const now = { ...stored, prompt: toIds(data.prompt), off: new Set(), running: false };
   now.settings = { temperature: data.temperature, p: 1, seed: 0 };
   now.at = now.tokens.length - 1;
-  let thread, timer, visible, dark, asked, id = 0;
+  let thread, timer, wait, visible, dark, asked, id = 0;
 
   // ---- controls
   const bar = add(root, "div", { class: "bar" });
@@ -60,12 +62,22 @@ function writing(root, data, host) {
     (value) => change({ temperature: value }));
   const share = addSlider(dials, "top-p", { min: 0.1, max: 1, step: 0.05 }, (value) =>
     change({ p: value }));
+  const all = addButton(dials, "", () => {
+    now.off = new Set(now.off.size ? [] : count(heads));
+    rewrite();
+  });
 
   const text = addStage(root, "the text: arrow keys choose a token", ([right, up]) => {
     run(false);
     choose(now.at + right - up);
   });
   text.classList.add("text");
+  text.addEventListener("keydown", (event) => {
+    if (event.key !== "Home" && event.key !== "End") return;
+    event.preventDefault();
+    run(false);
+    choose(event.key === "Home" ? 0 : now.tokens.length - 1);
+  });
   text.onclick = ({ target }) => {
     const at = [...text.children].indexOf(target);
     if (at >= 0) choose(at);
@@ -96,7 +108,9 @@ function writing(root, data, host) {
       return;
     }
     run(false);
-    now.prompt = toIds(field.value).slice(-LONGEST / 2);
+    const given = toIds(field.value);
+    now.prompt = given.slice(-LONGEST / 2);
+    now.cut = given.length - now.prompt.length;
     ask(now.prompt.length + LINE);
   }
 
@@ -117,12 +131,15 @@ function writing(root, data, host) {
     const since = key === now.key ? now.steps.length : 0;
     asked = { key, since, at };
     thread.postMessage({ id, prompt, settings, off, since, until: Math.min(until, LONGEST) });
+    clearTimeout(wait);
+    wait = setTimeout(() => now.running || say("Computing …"), PATIENCE);
     show();
   }
 
   // Only what is new of a text is sent.
   function shown({ tokens, steps: added, id: answered }) {
     if (answered !== id) return;
+    clearTimeout(wait);
     const steps = [...now.steps.slice(0, asked.since), ...added];
     const at = Math.min(asked.at, tokens.length - 1);
     Object.assign(now, { key: asked.key, tokens, steps, at });
@@ -170,6 +187,7 @@ function writing(root, data, host) {
       const word = add(text, "span", { class: `${kind} ${i === at ? "chosen" : ""}` });
       word.textContent = words[token] + separator;
     });
+    all.textContent = now.off.size ? "All heads on" : "All heads off";
     const { maps, probs } = steps[at] ?? data;
     showMaps(maps, tokens.slice(0, at + 1));
     showLikely(probs);
@@ -206,8 +224,10 @@ function writing(root, data, host) {
     const likeliest = step.probs.indexOf(Math.max(...step.probs));
     const probability = step.probs[likeliest].toFixed(2);
     const off = now.off.size ? ` Heads that are off: ${now.off.size} of ${heads}.` : "";
+    const cut = now.cut ? ` The text was too long: its first ${now.cut} ` +
+      `${separator ? "words" : "characters"} were left out.` : "";
     return `After ${quote(here)} the likeliest is ${quote(printed(words[likeliest]))}, ` +
-      `with probability ${probability}.${off}`;
+      `with probability ${probability}.${off}${cut}`;
   }
 
   return () => {

@@ -7,6 +7,7 @@ text. Questions to the reader are marked, so that the style can set them off.
 It does not know what a chapter is about.
 """
 
+import html
 from pathlib import Path
 
 from docutils import nodes
@@ -16,6 +17,7 @@ WITHOUT_SCRIPT = (
     '<noscript><p class="no-script">Without JavaScript, formulas appear as they are '
     "typed, in TeX, and figures stand still.</p></noscript>"
 )
+LONGEST = 160  # characters of a page's description
 
 
 def setup(app):
@@ -87,6 +89,26 @@ def forget_heading_numbers(app, env):
         title.attributes.pop("secnumber", None)
 
 
+def description(context, doctree):
+    """Return what search engines and links to a page show of it: its first sentences.
+
+    Long ones end after the last whole word within 160 characters.
+    """
+    paragraphs = doctree.findall(nodes.paragraph) if doctree is not None else ()
+    told = next((" ".join(p.astext().split()) for p in paragraphs if p.astext()), "")
+    if len(told) > LONGEST:
+        told = told[:LONGEST].rsplit(" ", 1)[0] + " …"
+    tags = {"og:type": "article", "og:title": context.get("title", "")}
+    tags |= {"og:description": told, "description": told}
+    pairs = ((name, html.escape(text)) for name, text in tags.items() if text)
+    kinds = (
+        ("property" if ":" in name else "name", name, text) for name, text in pairs
+    )
+    return "".join(
+        f'<meta {kind}="{name}" content="{text}">\n' for kind, name, text in kinds
+    )
+
+
 def mend_page(app, pagename, templatename, context, doctree):
     """Mend what the theme and docutils write into a page.
 
@@ -100,5 +122,6 @@ def mend_page(app, pagename, templatename, context, doctree):
     if 'class="math' in body:
         body = body.replace("</h1>", "</h1>" + WITHOUT_SCRIPT, 1)
     context["body"] = body
+    context["metatags"] = context.get("metatags", "") + description(context, doctree)
     if pagename == app.config.root_doc:
         context["title"] = "An interactive book"

@@ -41,14 +41,18 @@ def setup(app):
 
 
 def keep_local_scripts(app, pagename, templatename, context, doctree):
-    """Drop thebe, whose script is declared twice, and refuse scripts from elsewhere."""
-    kept = []
+    """Refuse scripts from elsewhere, and drop what a page has no use for.
+
+    Those are thebe, whose script is declared twice, and, without a formula, MathJax.
+    """
+    kept, formulas = [], 'class="math' in context.get("body", "")
     for script in context.get("script_files", []):
         name = str(getattr(script, "filename", script) or "")
         body = getattr(script, "attributes", {}).get("body") or ""
         if ELSEWHERE.match(name):
             raise ExtensionError(f"{pagename} would fetch the script {name}")
-        if "thebe" not in name and "THEBE" not in body:
+        unused = "thebe" in name or "THEBE" in body
+        if not unused and (formulas or "mathjax" not in f"{name}{body}".lower()):
             kept.append(script)
     context["script_files"] = kept
 
