@@ -50,7 +50,7 @@ function writing(root, data, host) {
   // ---- controls
   const bar = add(root, "div", { class: "bar" });
   const field = add(add(bar, "label", { class: "grows" }, "text"), "input", {
-    "aria-label": "a text to go on with", spellcheck: "false", autocomplete: "off",
+    "aria-label": "a text to go on with", spellcheck: "false",
   });
   field.value = data.prompt;
   field.onchange = begin;
@@ -67,16 +67,14 @@ function writing(root, data, host) {
     rewrite();
   });
 
-  const text = addStage(root, "the text: arrow keys choose a token", ([right, up]) => {
-    run(false);
-    choose(now.at + right - up);
-  });
+  const text = addStage(root, "the text: arrow keys choose a token", ([right, up]) =>
+    choose(now.at + right - up));
   text.classList.add("text");
   text.addEventListener("keydown", (event) => {
-    if (event.key !== "Home" && event.key !== "End") return;
+    const steps = { Home: -LONGEST, End: LONGEST }[event.key];
+    if (!steps) return;
     event.preventDefault();
-    run(false);
-    choose(event.key === "Home" ? 0 : now.tokens.length - 1);
+    choose(now.at + steps);
   });
   text.onclick = ({ target }) => {
     const at = [...text.children].indexOf(target);
@@ -85,28 +83,28 @@ function writing(root, data, host) {
   const both = add(root, "div", { class: "both" });
   const table = add(both, "div", { class: "next" });
   const panel = add(both, "div", { class: "panel", role: "group" });
-  panel.ariaLabel = "heads of attention, to be switched off and on";
+  panel.ariaLabel = "heads of attention";
   const letters = add(panel, "div", { class: "letters number" });
   const rows = count(heads).map((head) => {
-    const name = `layer ${Math.floor(head / sizes.num_heads)}, ` +
-      `head ${head % sizes.num_heads}`;
+    const layer = Math.floor(head / sizes.num_heads);
     const button = addButton(panel, "", () => {
       if (!now.off.delete(head)) now.off.add(head);
       rewrite();
     });
-    add(button, "span", {}, name);
+    add(button, "span", {}, `layer ${layer}, head ${head % sizes.num_heads}`);
     return { button, canvas: add(button, "canvas") };
   });
   const say = addReadout(root);
 
   // ---- writing
   function begin() {
-    const unknown = split(field.value).filter((word) => !words.includes(word));
-    if (!field.value || unknown.length) {
-      const named = [...new Set(unknown)].map(quote).join(", ");
-      say(unknown.length ? `The model does not know ${named}.` : "Write a few letters.");
-      return;
-    }
+    const unknown = [...new Set(split(field.value))].filter((x) => !words.includes(x));
+    if (!field.value) say("Write a text.");
+    else if (unknown.length) say(`The model does not know ${unknown.map(quote).join()}.`);
+    else write();
+  }
+
+  function write() {
     run(false);
     const given = toIds(field.value);
     now.prompt = given.slice(-LONGEST / 2);
@@ -124,7 +122,7 @@ function writing(root, data, host) {
   // The model is unpacked when something is first asked of it.
   function ask(until, at = until - 1) {
     const { prompt, settings } = now;
-    thread ??= openWriter(data, shown, () => say("This page lets nothing be computed."));
+    thread ??= openWriter(data, shown, () => say("Nothing can be computed here."));
     id += 1;
     const off = [...now.off];
     const key = JSON.stringify([prompt, off, settings]);
@@ -172,6 +170,7 @@ function writing(root, data, host) {
 
   // ---- what is shown
   function choose(at) {
+    run(false);
     now.at = clamp(at, 0, now.tokens.length - 1);
     if (now.steps.length) show();
     else ask(now.tokens.length, now.at);
@@ -184,10 +183,10 @@ function writing(root, data, host) {
     text.replaceChildren();
     tokens.forEach((token, i) => {
       const kind = i < now.prompt.length ? "given" : "";
-      const word = add(text, "span", { class: `${kind} ${i === at ? "chosen" : ""}` });
-      word.textContent = words[token] + separator;
+      const mark = i === at ? "chosen" : "";
+      add(text, "span", { class: `${kind} ${mark}` }, words[token] + separator);
     });
-    all.textContent = now.off.size ? "All heads on" : "All heads off";
+    all.textContent = `All heads ${now.off.size ? "on" : "off"}`;
     const { maps, probs } = steps[at] ?? data;
     showMaps(maps, tokens.slice(0, at + 1));
     showLikely(probs);
@@ -196,10 +195,10 @@ function writing(root, data, host) {
 
   function showMaps(maps, read) {
     const wide = Math.min(maps[0].length, 24);
-    const last = read.slice(-wide).map((token) => printed(words[token]));
+    const last = separator ? [] : read.slice(-wide);
     letters.replaceChildren();
     add(letters, "span", { class: "corner" }, "attention to");
-    if (!separator) last.forEach((letter) => add(letters, "span", {}, letter));
+    last.forEach((token) => add(letters, "span", {}, printed(words[token])));
     rows.forEach(({ button, canvas }, head) => {
       button.ariaPressed = !now.off.has(head);
       paint(canvas, wide, maps[head].slice(-wide).map((weight) => colorOf(weight, dark)));
@@ -224,8 +223,7 @@ function writing(root, data, host) {
     const likeliest = step.probs.indexOf(Math.max(...step.probs));
     const probability = step.probs[likeliest].toFixed(2);
     const off = now.off.size ? ` Heads that are off: ${now.off.size} of ${heads}.` : "";
-    const cut = now.cut ? ` The text was too long: its first ${now.cut} ` +
-      `${separator ? "words" : "characters"} were left out.` : "";
+    const cut = now.cut ? ` The first ${now.cut} tokens were left out.` : "";
     return `After ${quote(here)} the likeliest is ${quote(printed(words[likeliest]))}, ` +
       `with probability ${probability}.${off}${cut}`;
   }
