@@ -25,11 +25,14 @@ def test_a_claim_that_fails_tells_readers_and_goes_on(capsys, monkeypatch):
         assert 1 == 2
     with claim("there is a name"):
         nowhere  # noqa: B018, F821
-    first, second = capsys.readouterr().out.splitlines()
-    assert first.startswith("Not as in the book: one is two. Something above was ch")
-    assert (
-        second == "Not as in the book: there is a name. Run the cells above it first."
+    said = capsys.readouterr().out
+    assert max(map(len, said.splitlines())) <= 80
+    first, second = " ".join(said.split()).split(" Not as")
+    assert first == (
+        "Not as in the book: one is two. Something above was changed, or a training was "
+        "stopped. What failed: 1 == 2"
     )
+    assert second == " in the book: there is a name. Run the cells above it first."
 
 
 def test_a_claim_that_fails_stops_the_book_s_own_tests(monkeypatch):

@@ -23,6 +23,7 @@ from .marks import keep, kept
 
 CHECKED = {}  # number of an exercise: (the answer last checked, its card's status)
 ASKED = {}  # number of an exercise: how many of its hints were asked for
+CALL = re.compile(r"(check|hint|solution)\((\w+)\)")
 MISSING = "The solutions are not part of this copy of the book: ask your instructor."
 
 
@@ -128,6 +129,18 @@ def shell():
     """Return the IPython that runs the notebook, or what stands for it elsewhere."""
     names = vars(sys.modules["__main__"])
     return names.get("get_ipython", lambda: SimpleNamespace(user_ns=names))()
+
+
+def by_name(lines):
+    """Let a cell ask about a name, in quotes, where the notebook has lost the answer."""
+    call = CALL.match(lines[0]) if lines else None
+    if call and call[2].isidentifier() and call[2] not in shell().user_ns:
+        return [lines[0].replace(call[2], f'"{call[2]}"', 1), *lines[1:]]
+    return lines
+
+
+if hasattr(shell(), "input_transformers_cleanup"):  # in a notebook
+    shell().input_transformers_cleanup.append(by_name)
 
 
 def unknown(answer, name=None):

@@ -10,8 +10,10 @@ This module does not know what is asked, nor what is claimed.
 import contextlib
 import html
 import io
+import linecache
 import os
 import re
+import textwrap
 from contextlib import contextmanager
 
 from tutorial_lib.widgets import VIEW
@@ -43,7 +45,12 @@ def claim(sentence):
         why = "Something above was changed, or a training was stopped."
         if isinstance(error, NameError):
             why = "Run the cells above it first."
-        print(f"Not as in the book: {sentence}. {why}")
+        said = f"Not as in the book: {sentence}. {why}"
+        where = error.__traceback__.tb_next  # in the block
+        line = linecache.getline(where.tb_frame.f_code.co_filename, where.tb_lineno)
+        if line.lstrip().startswith("assert"):
+            said += f" What failed: {line.strip().removeprefix('assert ')}"
+        print(textwrap.fill(said, 80, break_long_words=False))
 
 
 def prepare_notebook():
