@@ -120,6 +120,13 @@ def guards_are_claims(notebook):
                 yield f"{cell['id']} has a guard for other data"
 
 
+def what_answers_show_is_folded(notebook):
+    for cell in code_cells(notebook):
+        shows = "answer" in tags_of(cell) and "claim" not in tags_of(cell)
+        if shows and re.match("# @title (?!Answer)", source_of(cell)):
+            yield f"{cell['id']} is an answer and is shown open in a notebook"
+
+
 def answers_are_sentences(notebook):
     for cell in texts(notebook):
         if "answer" in tags_of(cell) and re.match(r"\W*\(?[a-d]\)", source_of(cell)):
@@ -206,6 +213,7 @@ EXCURSIONS_TOO = [
     asserts_are_claims,
     nothing_is_judged_by_the_clock,
     guards_are_claims,
+    what_answers_show_is_folded,
     answers_are_sentences,
     citations_name_their_entries,
 ]
@@ -383,6 +391,11 @@ BAD = [
         guards_are_claims,
         changed("core", "p", "if corpus == 'x':\n    p"),
         "core has a guard",
+    ),
+    (
+        what_answers_show_is_folded,
+        changed("run", "2", "# @title It\n2"),
+        "is shown open",
     ),
     (
         answers_are_sentences,

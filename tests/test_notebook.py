@@ -29,8 +29,8 @@ def test_a_claim_that_fails_tells_readers_and_goes_on(capsys, monkeypatch):
     assert max(map(len, said.splitlines())) <= 80
     first, second = " ".join(said.split()).split(" Not as")
     assert first == (
-        "Not as in the book: one is two. Something above was changed, or a training was "
-        "stopped. What failed: 1 == 2"
+        "Not as in the book: one is two. Something above was changed, or a training "
+        "was stopped. What failed: 1 == 2"
     )
     assert second == " in the book: there is a name. Run the cells above it first."
 

@@ -24,7 +24,7 @@ DETAILS = re.compile(
 )
 TAG = re.compile(r"\\tag\{([\d.]+)\}\s*\$\$")
 LINK = re.compile(r"\]\((https?://[^\s()]+)\)")
-ANSWER = re.compile(r"# @title Answer\b.*\n")
+ANSWER = re.compile(r"# @title Answer\n")
 
 
 def setup(app):
