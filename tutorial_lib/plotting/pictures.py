@@ -351,23 +351,36 @@ def show_autoregression(text, words, probabilities):
     return picture.figure
 
 
-def show_counterfactuals(words, changes, answer, *, at):
-    """Draw how an answer is explained: change a word of a text, and ask again.
+def show_induction_head(tokens, *, earlier):
+    """Draw how the last token finds what followed ``earlier``, the index of its like.
 
-    A model gives ``answer`` for number ``at`` of the ``words``; ``changes`` maps what
-    is done to (the index of a word, what stands there instead, the answer then).
+    In layer 0 every position learns the token before it; in layer 1 the last one
+    attends to the position that has its own token there. Olsson et al. (2022).
     """
-    picture = Picture(1.42 * (1 + len(changes)))
-    asked = {"as it is": (at, words[at], answer), **changes}
-    sides = {"left": 0.1, "right": WIDTH - 0.1}
-    for i, (name, (index, instead, then)) in enumerate(asked.items()):
-        y, text = 1.42 * i + 0.5, [*words[:index], instead, *words[index + 1 :]]
-        colors = _only(words, index, "key")
-        colors[at] = "query"
-        asks = picture.row(text, y, colors, **sides)[at]
-        said = picture.box(asks.x, y + 0.6, then, "value")
-        picture.arrow(asks, said, "value")
-        picture.names({y - 0.36: name}, x=0.1)
+    picture, colors = Picture(4.1), ["line"] * len(tokens)
+    colors[earlier : earlier + 2], colors[-1] = ["key", "key"], "query"
+    words = picture.row(tokens, 0.3, colors)
+    wide, last = words[0].width, words[-1].x
+    states = [
+        picture.box(word.x, 1.6, "", color, width=wide, height=0.56)
+        for word, color in zip(words, colors, strict=True)
+    ]
+    for i, (word, state) in enumerate(zip(words, states, strict=True)):
+        picture.arrow(word, state, "line", weight=0.1)
+        picture.text(state.x, 1.5, tokens[i], size=9)
+        if i > 0:
+            picture.text(state.x, 1.72, f"← {tokens[i - 1]}", size=8)
+            weight = 0.3 if i == earlier + 1 else 0.06
+            picture.arrow(words[i - 1], state, "query", weight=weight, curved=True)
+    reads = picture.box(last, 2.9, tokens[-1], "query", width=wide, size=9)
+    picture.arrow(states[-1], reads, "line", weight=0.1)
+    picture.arrow(states[earlier + 1], reads, "query", weight=0.3, curved=True)
+    answer = picture.box(last, 3.78, tokens[earlier + 1], "value", width=wide, size=9)
+    picture.arrow(reads, answer, "value")
+    picture.names({0.3: "tokens", 1.6: "layer 0", 2.9: "layer 1", 3.78: "next token"})
+    middle = (words[0].x + last) / 2
+    picture.text(middle, 0.95, "previous-token head", "query", size=9, clear=True)
+    picture.text(middle + 0.5, 2.12, "induction head", "query", size=9, clear=True)
     return picture.figure
 
 
