@@ -352,35 +352,22 @@ def show_autoregression(text, words, probabilities):
 
 
 def show_induction_head(tokens, *, earlier):
-    """Draw how the last token finds what followed ``earlier``, the index of its like.
-
-    In layer 0 every position learns the token before it; in layer 1 the last one
-    attends to the position that has its own token there. Olsson et al. (2022).
-    """
-    picture, colors = Picture(4.1), ["line"] * len(tokens)
+    """Draw how the last token finds what followed its like, the token ``earlier``."""
+    picture, colors = Picture(4.0), ["line"] * len(tokens)
     colors[earlier : earlier + 2], colors[-1] = ["key", "key"], "query"
-    words = picture.row(tokens, 0.3, colors)
-    wide, last = words[0].width, words[-1].x
-    states = [
-        picture.box(word.x, 1.6, "", color, width=wide, height=0.56)
-        for word, color in zip(words, colors, strict=True)
-    ]
-    for i, (word, state) in enumerate(zip(words, states, strict=True)):
-        picture.arrow(word, state, "line", weight=0.1)
-        picture.text(state.x, 1.5, tokens[i], size=9)
-        if i > 0:
-            picture.text(state.x, 1.72, f"← {tokens[i - 1]}", size=8)
-            weight = 0.3 if i == earlier + 1 else 0.06
-            picture.arrow(words[i - 1], state, "query", weight=weight, curved=True)
-    reads = picture.box(last, 2.9, tokens[-1], "query", width=wide, size=9)
-    picture.arrow(states[-1], reads, "line", weight=0.1)
-    picture.arrow(states[earlier + 1], reads, "query", weight=0.3, curved=True)
-    answer = picture.box(last, 3.78, tokens[earlier + 1], "value", width=wide, size=9)
+    words = picture.row(tokens, 0.3, colors, name="tokens")
+    states = picture.row(tokens, 1.5, colors, name="layer 0")
+    for i, h in enumerate(states[1:]):
+        picture.fan(words[i], [h], "query", 0.3 if i == earlier else 0.06, curved=True)
+        picture.text(h.x, 1.8, f"← {tokens[i]}", size=9)
+    last, found = h.x, (states[earlier + 1].x, 1.92)
+    reads = picture.box(last, 2.85, tokens[-1], "query", width=h.width)
+    answer = picture.box(last, 3.7, tokens[earlier + 1], "value", width=h.width)
+    picture.arrow(found, reads, "query", weight=0.3, curved=True)
     picture.arrow(reads, answer, "value")
-    picture.names({0.3: "tokens", 1.6: "layer 0", 2.9: "layer 1", 3.78: "next token"})
-    middle = (words[0].x + last) / 2
-    picture.text(middle, 0.95, "previous-token head", "query", size=9, clear=True)
-    picture.text(middle + 0.5, 2.12, "induction head", "query", size=9, clear=True)
+    picture.names({2.85: "layer 1", 3.7: "next token"})
+    picture.text(last - 1.4, 0.9, "previous-token head", "query", size=9, clear=True)
+    picture.text(last - 0.85, 2.08, "induction head", "query", size=9, clear=True)
     return picture.figure
 
 
