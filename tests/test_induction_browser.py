@@ -162,7 +162,7 @@ def wait_until_told(page, running):
 
 
 def right(page):
-    return int(re.search(r"(\d+) % of the words", said(page))[1])
+    return int(re.search(r"(\d+) % of the letters", said(page))[1])
 
 
 def test_it_learns_while_the_reader_looks_pauses_rests_and_ends(shown):
@@ -198,11 +198,11 @@ def test_it_learns_while_the_reader_looks_pauses_rests_and_ends(shown):
 
 def test_arrow_keys_and_clicks_choose_the_query(shown):
     page = shown(induction())
-    before = int(re.search(r"word (\d+)", said(page))[1])
+    before = int(re.search(r"position (\d+)", said(page))[1])
     press_in_stage(page, "ArrowDown", "ArrowDown", "ArrowUp", "ArrowRight")
-    assert f"word {before + 2}," in said(page)
+    assert f"position {before + 2}," in said(page)
     press(page, *["ArrowUp"] * 30)
-    assert "word 1," in said(page)
+    assert "position 0," in said(page)
     field = page.locator(".field svg").nth(1).bounding_box()
     page.mouse.click(field["x"] + 40, field["y"] + field["height"] - 4)
-    assert f"word {SIZES['tokens']}," in said(page)
+    assert f"position {SIZES['tokens'] - 1}," in said(page)

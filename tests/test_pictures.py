@@ -18,8 +18,8 @@ from tutorial_lib.plotting.panels import WIDTH
 from tutorial_lib.plotting.pictures import (
     show_autoregression,
     show_bahdanau_attention,
-    show_counterfactuals,
     show_encoder_decoder,
+    show_induction_head,
     show_kernel,
     show_lookup,
     show_masks,
@@ -33,11 +33,11 @@ from tutorial_lib.plotting.pictures import (
 )
 
 SENTENCE = ["the", "animal", "slept", "for", "it", "was"]
+NAMED = ["then", "Mila", "Vargas", "smiled", "and", "Mila"]
 WEIGHTS = torch.tensor([0.05, 0.62, 0.08, 0.05, 0.15, 0.05])
 HEADS = torch.tensor([[0.8, 0.1, 0.1, 0.0], [0.1, 0.1, 0.1, 0.7]])
 TWO = {"query": "q?", "keys": ["a", "b"], "values": ["x", "y"], "output": "o"}
 KERNEL = torch.tensor([1.0, 4.0]), torch.tensor([3.0, 5.0])
-CHANGES = {"exchange": (2, "ran", "no"), "cover": (0, "▢", "yes")}
 PICTURES = {
     "lookup": lambda: show_lookup([0.1, 0.9], **TWO),
     "crowded lookup": lambda: show_lookup(
@@ -62,7 +62,7 @@ PICTURES = {
     "autoregression": lambda: show_autoregression(
         ["<bos>", "it"], ["was", "slept", "is"], [0.5, 0.3, 0.1]
     ),
-    "counterfactuals": lambda: show_counterfactuals(SENTENCE, CHANGES, "yes", at=4),
+    "induction head": lambda: show_induction_head(NAMED, earlier=1),
     "rotary": lambda: show_rotary_encoding([(3, 1), (10, 8)], degrees=[60, 25, 12]),
     "transformer": lambda: show_transformer(
         ["the", "bird", "sleeps"],
@@ -309,14 +309,17 @@ def test_who_writes_looks_back_and_draws_what_stands_at_the_end():
     assert max(shares, key=lambda line: line[-1])[2] == pytest.approx(choice[0])
 
 
-def test_a_changed_text_has_another_word_and_the_answer_under_the_one_asked_for():
-    fig = PICTURES["counterfactuals"]()
+def test_the_strong_lines_lead_by_what_followed_the_last_token_earlier():
+    fig = PICTURES["induction head"]()
     found = texts(fig)
-    assert len(found["animal"]) == 3 and len(found["slept"]) == 2
-    assert found["ran"][0][0] == found["slept"][0][0]
-    assert {"as it is", "exchange", "cover"} <= found.keys()
-    [at] = {x for x, _ in found["it"]}
-    assert [x for x, _ in found["yes"] + found["no"]] == pytest.approx([at] * 3)
+    assert len(found["Mila"]) == 5 and len(found["Vargas"]) == 3
+    assert [x for x, _ in found["← Mila"]] == [found["Vargas"][0][0]]
+    assert found["Vargas"][-1][0] == found["← and"][0][0]  # the answer, below the last
+    lines = arrows(fig, "query")
+    thick = max(width for *_, width in lines)
+    ends = [x for *path, width in lines if width == thick for x in path[::2]]
+    mila, vargas, last = (found[word][0][0] for word in ("Mila", "Vargas", "← and"))
+    assert ends == pytest.approx([mila, vargas, vargas, last])
 
 
 def test_hands_that_rotate_together_keep_the_angle_between_them():

@@ -1,17 +1,14 @@
-"""Sheets and scenes: what lies where, and that nothing else gives it away."""
+"""Sheets: what lies where, and that nothing else gives it away."""
 
 import pytest
 import torch
-from sklearn.datasets import load_digits
 
 from tutorial_lib.data.questions import (
     COLORS,
-    NOISE,
     color_sheets,
     count_sheets,
     decoy_sheets,
     move_quadrants,
-    question_scenes,
 )
 
 LABELS = torch.arange(10).repeat(3)
@@ -82,28 +79,3 @@ def test_the_same_seed_makes_the_same_sheets_and_answers_stand_anywhere(make):
     assert not first.images.equal(other.images)
     found = first.cells[first.cells.any(dim=1)].double().mean(dim=0)
     assert found.min() > 0 and found.max() < 0.5
-
-
-def test_four_different_digits_stand_where_it_is_said_and_noise_elsewhere():
-    scenes, where = question_scenes(30, held_out=False, seed=0)
-    assert scenes.shape == (30, 16, 64) and where.shape == (30, 10)
-    for scene, cells in zip(scenes, where, strict=True):
-        there = cells[cells >= 0]
-        assert len(there) == len({*there.tolist()}) == 4
-        bright = scene.amax(dim=1) > NOISE
-        assert {*bright.nonzero()[:, 0].tolist()} == {*there.tolist()}
-    one, other = (question_scenes(5, held_out=False, seed=s)[0] for s in (0, 1))
-    assert not one.equal(other)
-    assert one.equal(question_scenes(5, held_out=False, seed=0)[0])
-
-
-def test_a_cell_shows_an_image_of_its_class_and_part():
-    images, classes = map(torch.tensor, load_digits(return_X_y=True))
-    for held_out in (False, True):
-        scenes, where = question_scenes(20, held_out=held_out, seed=1)
-        for scene, digit in (where >= 0).nonzero().tolist():
-            cell = scenes[scene, where[scene, digit]]
-            away = (cell.clamp(min=NOISE) - (images / 16).clamp(min=NOISE)).abs()
-            same = (away.amax(dim=1) < 1e-6).nonzero()[:, 0]
-            assert len(same) and (classes[same] == digit).all()
-            assert ((same % 4 == 0) == held_out).all()

@@ -22,7 +22,7 @@ from tutorial_lib.data import (
     pad,
     tokenize,
 )
-from tutorial_lib.data.text import UNK, encode_prompt
+from tutorial_lib.data.text import UNK, aligned_word, encode_prompt
 
 MULTI30K = Path(__file__).parents[2] / "shared" / "data" / "multi30k"
 
@@ -259,3 +259,9 @@ def test_a_prompt_begins_with_bos_and_its_unknown_words_are_refused():
     said = "lacks chien, oie: a prompt may use its 7 words, such as chat, dort, le$"
     with pytest.raises(ValueError, match=said):
         encode_prompt("le chien oie chien", vocabulary)
+
+
+def test_the_french_word_for_a_word_is_the_first_of_several():
+    links = frozenset({(0, 0), (1, 1), (3, 1), (2, 2)})
+    pair = SentencePair(("we", "not", "love"), ("nous", "n'", "aimons", "pas"), links)
+    assert [aligned_word(pair, i) for i in range(3)] == ["nous", "n'", "aimons"]

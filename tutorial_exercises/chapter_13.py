@@ -88,8 +88,10 @@ right:
 """
 
 
-@Exercise("13.2", "A head by hand", axes={"W_Q": "token d_k", "W_K": "token d_k"})
-def look_back(tokens):
+@Exercise(
+    "13.2", "A previous-token head", axes={"W_Q": "token d_k", "W_K": "token d_k"}
+)
+def previous_token_head(tokens):
     """Return W_Q and W_K (token, token) of a previous-token head."""
     strength = 10 * tokens**0.5
     W_Q = strength * torch.eye(tokens)
@@ -97,7 +99,7 @@ def look_back(tokens):
     return W_Q, W_K
 
 
-@look_back.oracle
+@previous_token_head.oracle
 def _(tokens):
     """Write one pair of matrices of the many that do it."""
     W_Q, W_K = torch.zeros(2, tokens, tokens)
@@ -115,7 +117,7 @@ def causal_weights(W_Q, W_K):
     return scores.masked_fill(later, -torch.inf).softmax(dim=-1)
 
 
-@look_back.demand("two matrices (token, token)")
+@previous_token_head.demand("two matrices (token, token)")
 def _(answer):
     for name, matrix in zip("QK", answer(6), strict=True):
         shape = tuple(matrix.shape)
@@ -123,7 +125,7 @@ def _(answer):
             return f"W_{name} has to be (6, 6) for six words, yours is {shape}."
 
 
-@look_back.demand("every word but the first attends to the previous one")
+@previous_token_head.demand("every word but the first attends to the previous one")
 def _(answer):
     weights = causal_weights(*answer(6))
     if not weights.isfinite().all():
@@ -152,7 +154,7 @@ def _(answer):
         )
 
 
-@look_back.demand("in texts of other lengths")
+@previous_token_head.demand("in texts of other lengths")
 def _(answer):
     for tokens in (2, 3, 24):
         weights = causal_weights(*answer(tokens))
@@ -163,7 +165,7 @@ def _(answer):
             )
 
 
-look_back.hints = """
+previous_token_head.hints = """
 - Word i is row i of the identity, so its query is row i of W_Q and its key row i of
   W_K: you write all queries and keys down directly.
 - Query i should match key i - 1 and no other. Let query i be row i of the identity:
@@ -172,7 +174,7 @@ look_back.hints = """
   since the scores are divided by it.
 """
 
-look_back.mistakes = """
+previous_token_head.mistakes = """
 All scores are the same: one of your matrices is zero.
     strength * torch.eye(tokens) → torch.zeros(tokens, tokens)
     torch.diag(torch.ones(tokens - 1), 1) → torch.zeros(tokens, tokens)
@@ -188,10 +190,10 @@ right:
 
 @Exercise(
     "13.3",
-    "The slopes of attention",
+    "The gradients of attention",
     axes={"d_Q": "query d_k", "d_K": "key d_k", "d_V": "key d_v"},
 )
-def attention_slopes(Q, K, V, d_outputs):
+def attention_gradients(Q, K, V, d_outputs):
     """Return the gradients of the loss for Q, K and V, in their shapes."""
     scale = K.shape[-1] ** -0.5
     weights = (Q @ K.mT * scale).softmax(dim=-1)  # (query, key)
@@ -202,7 +204,7 @@ def attention_slopes(Q, K, V, d_outputs):
     return d_scores @ K, d_scores.mT @ Q, d_V
 
 
-@attention_slopes.oracle
+@attention_gradients.oracle
 def _(Q, K, V, d_outputs):
     """Let autograd do it."""
     inputs = [x.clone().requires_grad_() for x in (Q, K, V)]
@@ -218,7 +220,7 @@ def head_inputs(queries, keys, d_k, d_v):
     return [torch.randn(size) for size in sizes]
 
 
-@attention_slopes.cases
+@attention_gradients.cases
 def _():
     yield "all sizes equal: no shape shows a transpose", *head_inputs(4, 4, 4, 4)
     yield "three queries, four keys", *head_inputs(3, 4, 5, 2)
@@ -226,7 +228,7 @@ def _():
     yield "only one key", *head_inputs(3, 1, 4, 2)
 
 
-attention_slopes.hints = """
+attention_gradients.hints = """
 - Backward through `outputs = weights @ V`: the gradient for V is `weights.mT @
   d_outputs`, that for the weights `d_outputs @ V.mT`.
 - Through the softmax, row by row: `weights * (d_weights - means)`, where `means` is the
@@ -235,7 +237,7 @@ attention_slopes.hints = """
   `d_scores.mT @ Q`, and both are scaled.
 """
 
-attention_slopes.mistakes = """
+attention_gradients.mistakes = """
 The scores are divided by √d_k, and so are the gradients for Q and K: where is the
 scale?
     (d_weights - means) * scale → (d_weights - means)

@@ -203,9 +203,8 @@ function induction(root, data, host) {
     return [
       step ? `After ${step} steps` : "Not trained yet:",
       missing.length ? `and without the head of ${missing.join(" and ")},` : "",
-      `${(100 * score.accuracy).toFixed(0)} % of the words that can be known are right,`,
-      `and the loss is ${score.loss.toFixed(3)}.`,
-      `At ${asks}, word ${query + 1},`,
+      `${(100 * score.accuracy).toFixed(0)} % of the letters that can be known are right.`,
+      `At ${asks}, position ${query},`,
       ...looks,
       `the model goes on with ${quote(toLetter(best))} (${chances[best].toFixed(2)}).`,
     ].filter(Boolean).join(" ");

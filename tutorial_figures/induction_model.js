@@ -213,8 +213,8 @@ function inductionModel(sizes) {
     return loss;
   }
 
-  // How often the likeliest word is right; the weight of layer 1 on the word before,
-  // and that of layer 2 on words that once followed the one read.
+  // How often the likeliest word is right; the weight of layer 0 on the word before,
+  // and that of layer 1 on words that once followed the one read.
   function judge(texts, off) {
     let [loss, right, back, prefix] = [0, 0, 0, 0];
     for (const { text, period } of texts) {

@@ -33,7 +33,6 @@ MOVED = [
     for order in permutations(range(4))
     if all(position != quadrant for position, quadrant in enumerate(order))
 ]
-NOISE = 0.2  # the most that the pixels of a scene's empty cell have
 
 
 class Sheets(NamedTuple):
@@ -134,29 +133,3 @@ def _lay_out(pieces, marked, generator):
     there = torch.zeros(count, CELLS, dtype=torch.bool)
     there[rows, cells] = marked
     return rearrange(sheets, f"{CUT} -> {WHOLE}", row=ROWS), there
-
-
-def question_scenes(count, *, held_out, seed):
-    """Draw scenes of 4 × 4 cells, in four of which stand digits of different classes.
-
-    Returns the cells (scene, cell, pixel), from 0 to 1 with noise everywhere, and where
-    each class stands (scene, class): the number of its cell, -1 if nowhere. The digits
-    are scikit-learn's; every fourth image is kept for scenes that are ``held_out``.
-    """
-    from sklearn.datasets import load_digits
-
-    images, classes = map(torch.tensor, load_digits(return_X_y=True))
-    mine = (torch.arange(len(classes)) % 4 == 0) == held_out
-    pools = [images[mine & (classes == i)].float() / 16 for i in range(CLASSES)]
-    generator = torch.Generator().manual_seed(seed)
-    shown = _orders(count, CLASSES, generator)[:, :4]
-    positions = _orders(count, 16, generator)[:, :4]
-    scenes = NOISE * torch.rand(count, 16, 64, generator=generator)
-    for scene, four, cells in zip(
-        scenes, shown.tolist(), positions.tolist(), strict=True
-    ):
-        for digit, cell in zip(four, cells, strict=True):
-            i = torch.randint(len(pools[digit]), (), generator=generator)
-            scene[cell] = torch.maximum(scene[cell], pools[digit][i])
-    where = torch.full((count, CLASSES), -1)
-    return scenes, where.scatter(1, shown, positions)

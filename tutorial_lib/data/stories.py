@@ -76,50 +76,30 @@ def _distinct(rng, count, clauses, seen):
     return pairs
 
 
-def make_story(rng, clauses, *, it=False):
-    """Draw so many ``clauses`` that make sense together, as a list of Clause.
-
-    With ``it`` every clause but the last speaks of one thing that *it* may mean, and
-    every clause but the first takes it up by that word.
-    """
+def make_story(rng, clauses):
+    """Draw so many ``clauses`` that make sense together, as a list of Clause."""
     story, tries = [], 0
     while len(story) < clauses:
         tries += 1
         if tries % TRIES == 0:
             story = []  # for nothing may be left that follows
-        clause = _draft(rng, story, it=it)
-        if not (clause and _makes_sense(clause, story) and _follows(clause, story)):
-            continue
-        last = len(story) + 1 == clauses
-        if not it or _links(clause, is_first=not story, is_last=last):
+        clause = _draft(rng, story)
+        if clause and _makes_sense(clause, story) and _follows(clause, story):
             story.append(clause)
     return story
 
 
-def _links(clause, *, is_first, is_last):
-    """Tell whether a clause says "it", and has one thing that the next may call so."""
-    phrases = [part for part in (clause.subject, clause.complement) if part]
-    said = sum(phrase.source == ("it",) for phrase in phrases)
-    meant = sum(is_thing(who) for who in clause.referents)
-    return said == (not is_first) and (is_last or meant == 1)
-
-
-def is_thing(who):
-    """Tell whether *it* may mean somebody or something."""
-    return pronoun(who).source == ("it",)
-
-
-def _draft(rng, story, *, it):
+def _draft(rng, story):
     """Draw a clause that might continue ``story``; None if nobody is left for it."""
     conjunction = _draw(rng, _CONJUNCTIONS) if story else None
     verb, negation = _draw(rng, _VERBS), _draw(rng, _NEGATIONS)
     subjects, objects = _roles(verb, negation)
-    subject, complement = _participant(rng, story, subjects, it=it), None
+    subject, complement = _participant(rng, story, subjects), None
     if subject and verb == "are" and subject.referent.person == 3:
         adjectives = NOUNS[subject.referent.noun or "man"].adjectives
         complement = predicate(rng.choice(adjectives), subject.referent)
     elif subject and objects:
-        complement = _participant(rng, story, objects, subject, it=it)
+        complement = _participant(rng, story, objects, subject)
     if subject is None or (complement is None and (objects or verb == "are")):
         return None
     return Clause(conjunction, subject, negation, verb, complement)
@@ -137,17 +117,13 @@ def _draw(rng, weights):
     return rng.choices(tuple(weights), weights.values())[0]
 
 
-def _participant(rng, story, allowed, beside=None, *, it):
+def _participant(rng, story, allowed, beside=None):
     """Draw a subject, or an object ``beside`` it, by pronoun or by noun, as a Phrase.
 
     Returns None if ``story`` has used up all that is ``allowed``.
     """
-    if it and story:
-        known = [who for who in story[-1].referents if is_thing(who)]
-    else:
-        known = _nameable(rng, story)
-    known = _possible(known, allowed, beside)
-    if known and rng.random() < (1 if it and story else _PRONOUN):
+    known = _possible(_nameable(rng, story), allowed, beside)
+    if known and rng.random() < _PRONOUN:
         return pronoun(rng.choice(known), as_object=beside is not None)
     taken = {who.noun for clause in story for who in clause.referents}
     taken |= {beside.referent.noun} if beside else set()

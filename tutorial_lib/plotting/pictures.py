@@ -351,23 +351,23 @@ def show_autoregression(text, words, probabilities):
     return picture.figure
 
 
-def show_counterfactuals(words, changes, answer, *, at):
-    """Draw how an answer is explained: change a word of a text, and ask again.
-
-    A model gives ``answer`` for number ``at`` of the ``words``; ``changes`` maps what
-    is done to (the index of a word, what stands there instead, the answer then).
-    """
-    picture = Picture(1.42 * (1 + len(changes)))
-    asked = {"as it is": (at, words[at], answer), **changes}
-    sides = {"left": 0.1, "right": WIDTH - 0.1}
-    for i, (name, (index, instead, then)) in enumerate(asked.items()):
-        y, text = 1.42 * i + 0.5, [*words[:index], instead, *words[index + 1 :]]
-        colors = _only(words, index, "key")
-        colors[at] = "query"
-        asks = picture.row(text, y, colors, **sides)[at]
-        said = picture.box(asks.x, y + 0.6, then, "value")
-        picture.arrow(asks, said, "value")
-        picture.names({y - 0.36: name}, x=0.1)
+def show_induction_head(tokens, *, earlier):
+    """Draw how the last token finds what followed its like, the token ``earlier``."""
+    picture, colors = Picture(4.0), ["line"] * len(tokens)
+    colors[earlier : earlier + 2], colors[-1] = ["key", "key"], "query"
+    words = picture.row(tokens, 0.3, colors, name="tokens")
+    states = picture.row(tokens, 1.5, colors, name="layer 0")
+    for i, h in enumerate(states[1:]):
+        picture.fan(words[i], [h], "query", 0.3 if i == earlier else 0.06, curved=True)
+        picture.text(h.x, 1.8, f"← {tokens[i]}", size=9)
+    last, found = h.x, (states[earlier + 1].x, 1.92)
+    reads = picture.box(last, 2.85, tokens[-1], "query", width=h.width)
+    answer = picture.box(last, 3.7, tokens[earlier + 1], "value", width=h.width)
+    picture.arrow(found, reads, "query", weight=0.3, curved=True)
+    picture.arrow(reads, answer, "value")
+    picture.names({2.85: "layer 1", 3.7: "next token"})
+    picture.text(last - 1.4, 0.9, "previous-token head", "query", size=9, clear=True)
+    picture.text(last - 0.85, 2.08, "induction head", "query", size=9, clear=True)
     return picture.figure
 
 
