@@ -171,8 +171,8 @@ def _(answer):
 run_block.hints = """
 - The block has two sub-layers of the same form: attention with the first norm, then the
   feed-forward network with the second norm.
-- Pre-norm: `y = first(x)`, then `x = x + attention(y, y, y)`. Post-norm: `x = first(x +
-  attention(x, x, x))`.
+- Ask of each order: does the norm get what a sub-layer reads, or does it get the sum?
+  In pre-norm, what is added to has never passed a norm.
 - The second sub-layer starts from the `x` that the first one returned.
 """
 
@@ -308,7 +308,7 @@ You count the biases of the feed-forward network twice.
 
 @Exercise("10.4", "Find the leak")
 def leak(layer, x):
-    """Return how much a sentence's output depends on its neighbors, at most."""
+    """Return how much a sentence's output depends on the others, at most."""
     alone = torch.cat([layer(x[i : i + 1]) for i in range(len(x))])
     return (layer(x) - alone).abs().max()
 
@@ -369,7 +369,7 @@ You compare each output with those of all sentences, by broadcasting. Take its o
     return (layer(x) - alone).abs().max() → return max((layer(x) - part).abs().max() for part in alone.split(1))
 `x[i]` has no batch axis, so the layer takes tokens for sentences. Use `x[i : i + 1]`.
     torch.cat([layer(x[i : i + 1]) → torch.stack([layer(x[i])
-Zeros or copies are neighbors, too. Alone means a batch of one, `x[i : i + 1]`.
+Zeros or copies are sentences, too. Alone means a batch of one, `x[i : i + 1]`.
     layer(x[i : i + 1]) → layer(torch.cat((x[i : i + 1], 0 * x[1:])))[:1]
     layer(x[i : i + 1]) → layer(x[i].repeat(len(x), 1, 1))[:1]
 You add the differences up. Return the largest.
