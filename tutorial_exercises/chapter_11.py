@@ -13,7 +13,7 @@ from tutorial_lib.transformer import Decoder, Encoder, Transformer
 
 @Exercise("11.1", "What a target token may attend to", axes="batch query key")
 def target_mask(tokens, padding):
-    """Hide the future and the padding: a mask (batch, query, key)."""
+    """Mask later positions and padding: (batch, query, key)."""
     causal = causal_mask(tokens.shape[1])  # (query, key)
     not_padding = tokens != padding  # (batch, key)
     return causal & not_padding[:, None, :]
@@ -55,24 +55,24 @@ You compare the tokens with 0. Compare them with `padding`, which is not always 
     tokens != padding → tokens != 0
 Your mask is inverted: True means that a query may attend to the key.
     causal & not_padding[:, None, :] → ~(…)
-The future is hidden, but the padding is not: use `padding`.
+Later positions are masked, but the padding is not: use `padding`.
     causal & not_padding[:, None, :] → causal.expand(len(tokens), -1, -1)
-The future is hidden, but the padding is not: use `padding`. It differs from sentence to
-sentence, so each of them needs its own mask: (batch, query, key).
+Later positions are masked, but the padding is not: use `padding`. It differs from
+sentence to sentence, so each needs its own mask: (batch, query, key).
     causal & not_padding[:, None, :] → causal
-The padding is hidden, but the future is not: use `causal_mask` as well.
+The padding is masked, but later positions are not: use `causal_mask` as well.
     causal_mask(tokens.shape[1]) → torch.ones_like(…)
-The padding is hidden, but the future is not. The future differs from query to query, so
-each of them needs its own row: (batch, query, key).
+The padding is masked, but later positions are not. Which ones are later differs from
+query to query, so each of them needs its own row: (batch, query, key).
     causal & not_padding[:, None, :] → not_padding[:, None, :]
-You combine the conditions with or. A key must be not in the future AND not padding.
+You combine the conditions with or. A key must be not later AND not padding.
     causal & not_padding → causal | not_padding
 In your mask a token cannot attend to itself: keep the diagonal.
     causal_mask(tokens.shape[1]) → ….tril(-1)
 In your mask a padding token may attend to itself. As a key it has to be hidden from
 every query. A row in which all keys are hidden does no harm here.
     not_padding[:, None, :] → (… | torch.eye(tokens.shape[1]).bool())
-Your mask shows the future and hides the past: rows are queries, columns are keys.
+Your mask shows later positions and hides earlier ones: rows are queries, columns keys.
     causal_mask(tokens.shape[1]) → ….mT
 Hide the padding among keys, not among queries: `(tokens != padding)[:, None, :]`.
     not_padding[:, None, :] → not_padding[:, :, None]
@@ -96,7 +96,7 @@ right:
     "Two bugs that training does not see",
     axes={"logits": "batch token vocab", "embedded": "batch token d_model"},
 )
-class MendedDecoder(nn.Module):
+class FixedDecoder(nn.Module):
     """A decoder that is the same in training, in evaluation and token by token."""
 
     def __init__(self, vocab_size, d_model, max_tokens):
@@ -119,7 +119,7 @@ class MendedDecoder(nn.Module):
         return logits, embedded
 
 
-@MendedDecoder.oracle
+@FixedDecoder.oracle
 class _(nn.Module):
     """Go through the new tokens one by one; each sees what is there so far."""
 
@@ -142,23 +142,23 @@ class _(nn.Module):
 
 
 def sentence(length):
-    """Make two sentences of so many tokens."""
+    """Make two sentences of this length."""
     return torch.randint(0, 9, (2, length))
 
 
-@MendedDecoder.cases
+@FixedDecoder.cases
 def _():
     yield "in evaluation, a whole sentence at once", (9, 8, 16), sentence(6)
 
 
-@MendedDecoder.demand("in training as well")
+@FixedDecoder.demand("in training as well")
 def _(answer):
     answer.build(9, 8, 16).train()
     answer(sentence(6))
     return answer.same()
 
 
-@MendedDecoder.demand("token by token")
+@FixedDecoder.demand("token by token")
 def _(answer):
     answer.build(9, 8, 16)
     seen = None
@@ -168,7 +168,7 @@ def _(answer):
             return answer.same()
 
 
-@MendedDecoder.demand("two tokens after three")
+@FixedDecoder.demand("two tokens after three")
 def _(answer):
     answer.build(9, 8, 16)
     _, seen = answer(sentence(3))
@@ -176,7 +176,7 @@ def _(answer):
     return answer.same()
 
 
-@MendedDecoder.demand("another sentence in between")
+@FixedDecoder.demand("another sentence in between")
 def _(answer):
     answer.build(9, 8, 16)
     _, seen = answer(sentence(3))
@@ -195,8 +195,8 @@ def _(answer):
         )
 
 
-MendedDecoder.hints = """
-- Call the hurried decoder in evaluation mode with a whole sentence, and change its last
+FixedDecoder.hints = """
+- Call the buggy decoder in evaluation mode with a whole sentence, and change its last
   token. Which logits change?
 - Then feed it token by token. Which position is each token given? `before` tells how
   many tokens came earlier.
@@ -206,12 +206,12 @@ MendedDecoder.hints = """
   are theirs?
 """
 
-MendedDecoder.mistakes = """
+FixedDecoder.mistakes = """
 This decoder returns two things, the logits and all embeddings so far: `return logits,
 embedded`. The next call gets these embeddings as its `before`.
     return logits, embedded → return logits
 Your logits are right, but the embeddings that you return lack their positional
-encodings. Return them with these added, as HurriedDecoder does, so that nothing is
+encodings. Return them with these added, as BuggyDecoder does, so that nothing is
 encoded twice.
     return logits, embedded → table = self.position_encoding.table
         return logits, embedded - table[: embedded.shape[1]]

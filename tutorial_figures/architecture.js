@@ -56,7 +56,8 @@ function architecture(root, data, host) {
       choose(i);
       sentence.scrollIntoView({ block: "nearest" });
     });
-    set(button, { class: `${box.about} ${frame ? "title" : ""}` });
+    const tower = box.name.split(":")[0];
+    set(button, { class: `${tower} ${box.about} ${frame ? "title" : ""}` });
     button.ariaLabel = box.name;
     placeAt(button, box.place);
     if (frame) {

@@ -40,7 +40,12 @@ MASKS = {
 CELL = 7
 TIP = 4  # half the width of an arrow's head
 LETTERS = 10.5  # points, in the picture
-TINT, PALE, LINE = "#dce7f7", "#f2f4f7", "0.35"
+LINE = "0.35"
+# From pale to strong: a frame, a block, attention. Orange and blue as in Fig. 11.1.
+TINTS = {
+    "encoder": ("#fbf2ee", "#f6e5de", "#edc6b6"),
+    "decoder": ("#eff4fb", "#e0e9f7", "#bcd0ef"),
+}
 
 
 class Box(NamedTuple):
@@ -248,10 +253,11 @@ def picture(_=None):
 
 def _draw_boxes(ax, boxes):
     middle = {"ha": "center", "va": "center", "fontsize": LETTERS, "zorder": 4}
-    for about, _, place, label, frame in boxes:
+    for about, name, place, label, frame in boxes:
+        tints = TINTS.get(name[:7], ("white",))  # both towers have names of 7 letters
         if frame:
-            _draw_rectangle(ax, frame, fc=PALE if "block" in about else "white")
-        fill = TINT if "attention" in about else "white"
+            _draw_rectangle(ax, frame, fc=tints["block" in about])
+        fill = tints[2] if "attention" in about else "white"
         _draw_rectangle(ax, place, fc=fill, zorder=3)
         x, y, width, height = place
         weight = "bold" if frame else "normal"
