@@ -507,6 +507,14 @@ def test_the_picture_colors_the_patch_that_is_looked_at():
     assert rows.mean() > picture.shape[0] / 2 and columns.mean() < picture.shape[1] / 2
 
 
+def test_a_photograph_stands_as_it_is_beside_where_the_query_looks():
+    weights = torch.full((5, 5), 0.2)
+    photograph = torch.tensor([1.0, 0.0, 0.0]).view(3, 1, 1).expand(3, 4, 4)
+    ink = picture_of(show_patch_attention(weights, torch.zeros(4, 4)))
+    both = picture_of(show_patch_attention(weights, photograph))
+    assert both.width > 1.8 * ink.width
+
+
 # ---- the sources that pages carry
 
 

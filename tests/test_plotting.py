@@ -208,6 +208,16 @@ def test_curves_are_compared_with_points_and_vertical_lines():
     assert fig.axes[0].lines[-1].get_xdata() == [1, 1]
 
 
+def test_the_paper_between_the_ends_of_a_range_has_the_color_of_its_curve():
+    ranges = {"b": ([0, 2], [1, 4])}
+    fig = show_curves([0, 1], {"a": [1, 1], "b": [0.5, 3]}, ranges=ranges)
+    [band] = fig.axes[0].collections
+    corners = {tuple(corner) for corner in band.get_paths()[0].vertices.tolist()}
+    assert corners == {(0, 0), (1, 2), (1, 4), (0, 1)}
+    assert to_hex(band.get_facecolor()[0]) == to_hex(fig.axes[0].lines[1].get_color())
+    assert band.get_alpha() < 0.5 and legend(fig) == ["a", "b"]
+
+
 def test_notes_stand_beside_the_points_of_curves_with_an_x_of_their_own():
     paths = {"T": ([0, 1], [0, 1]), "p": ([0, 1], [1, 0]), "k": ([0], [0])}
     fig = show_curves(None, paths, notes={"T": [0.5, 1], "p": [0.7, 0.9]})

@@ -105,7 +105,7 @@ right:
 """
 
 
-@Exercise("14.2", "A few squares will do", axes="batch class")
+@Exercise("14.2", "Only some patches", axes="batch class")
 def read_some(model, images, kept):
     """Return the logits of a model that gets only some patches of each image."""
     x = model.embed(images)  # (batch, 1 + patch, d_model): the class token first
@@ -215,124 +215,81 @@ right:
 """
 
 
-@Exercise("14.3", "A larger image", axes="token d_model", tolerance=1e-4)
-def stretch_positions(table, side):
-    """Return position embeddings for side × side patches, from another grid's."""
-    before = round((len(table) - 1) ** 0.5)
-    grid = table[1:].T.unflatten(1, (before, before))[None]
-    grid = F.interpolate(grid, size=side, mode="bicubic", align_corners=True)
-    return torch.cat([table[:1], grid[0].flatten(1).T])
+@Exercise("14.3", "Average pooling", axes="batch class")
+def pooled_logits(model, images):
+    """Return logits from the mean of the patches, without a class token."""
+    x = model.embed(images)[:, 1:]  # (batch, patch, d_model)
+    for layer in model.layers:
+        x = layer(x)
+    x = model.norm(x).mean(dim=1)  # (batch, d_model)
+    return model.head(x)
 
 
-@stretch_positions.oracle
-def _(table, side):
-    before = round((len(table) - 1) ** 0.5)
-    blend = torch.zeros(side, before)
-    for i in range(side):
-        position = i * (before - 1) / (side - 1)
-        for near in range(int(position) - 1, int(position) + 3):
-            at = min(max(near, 0), before - 1)
-            blend[i, at] += bicubic(abs(position - near))
-    rows = [table[0]]
-    for i in range(side):
-        for j in range(side):
-            weights = torch.outer(blend[i], blend[j]).flatten()
-            rows.append((weights[:, None] * table[1:]).sum(dim=0))
-    return torch.stack(rows)
+@pooled_logits.oracle
+def _(model, images):
+    logits = []
+    for image in images:
+        _, *patches = model.embed(image[None])[0]
+        x = torch.stack(patches)[None]
+        for layer in model.layers:
+            x = layer(x)
+        total = sum(model.norm(token) for token in x[0])
+        logits.append(model.head(total / len(patches)))
+    return torch.stack(logits)
 
 
-def bicubic(distance, a=-0.75):
-    """Return the weight of a point so far away: Keys (1981), with torch's a."""
-    if distance <= 1:
-        return (a + 2) * distance**3 - (a + 3) * distance**2 + 1
-    if distance < 2:
-        return a * distance**3 - 5 * a * distance**2 + 8 * a * distance - 4 * a
-    return 0.0
-
-
-@stretch_positions.cases
+@pooled_logits.cases
 def _():
-    yield "from 2 × 2 to 3 × 3 patches", torch.randn(5, 6), 3
-    yield "from a single patch to 2 × 2", torch.randn(2, 6), 2
-    yield "from 4 × 4 to 6 × 6 patches", torch.randn(17, 6), 6
-    yield "back, from 6 × 6 to 3 × 3", torch.randn(37, 6), 3
-    yield "a grid of the same size leaves the table as it is", torch.randn(17, 3), 4
+    model = small_model()
+    yield "one image", model, torch.rand(1, 1, 6, 6)
+    yield "three images", model, torch.rand(3, 1, 6, 6)
 
 
-@stretch_positions.demand("gradients reach the table")
+@pooled_logits.demand("gradients reach the parameters")
 def _(answer):
-    table = torch.randn(5, 4, requires_grad=True)
-    answer(table, 3)
-    (gradient,) = answer.gradients(table)
-    if not gradient[1:].any():
-        return (
-            "No gradient reaches the patches' rows: a `.detach()` or `torch.no_grad()` "
-            "cuts the graph, so that they could not be fine-tuned."
-        )
+    model = small_model().requires_grad_(True)
+    answer(model, torch.rand(2, 1, 6, 6))
+    answer.gradients(model.head.weight, model.position_embedding)
 
 
-stretch_positions.hints = """
-- Set `table[:1]`, the class token's row, aside. The other rows are a square grid of
-  patches, row by row.
-- `F.interpolate` wants (batch, channel, height, width): here (1, d_model, row, column).
-  The side of the old grid follows from the length of the table.
-- Transpose first, so that d_model stands in front, and then split the patches into rows
-  and columns. Afterwards do the same in reverse.
+pooled_logits.hints = """
+- `model.embed(images)` returns the class token first, then the patches. Drop the class
+  token before the blocks, so that no patch attends to it.
+- The blocks and the final norm are applied as before. Then take the mean over the
+  tokens, which are axis 1.
+- The head is a linear map from (batch, d_model) to (batch, class).
 """
 
-stretch_positions.mistakes = """
-A reshape does not transpose: the table is (patch, d_model), F.interpolate wants d_model
-in front. Take `table[1:].T` first, and transpose the result back.
-    T.unflatten(1, (before, before))[None] → reshape(1, -1, before, before)
-    T.unflatten(1, (before, before))[None] → reshape(1, -1, before, before)
-    and grid[0].flatten(1).T → grid.reshape(-1, table.shape[1])
-A reshape does not transpose: F.interpolate returns d_model in front, the table has it
-last. Merge rows and columns, then transpose.
-    grid[0].flatten(1).T → grid.reshape(-1, table.shape[1])
-The class token's row is gone. It has no position in the image: keep it as it is, in
-front.
-    torch.cat([table[:1], grid[0].flatten(1).T]) → grid[0].flatten(1).T
-The class token's row comes last. Put it in front, as in the old table.
-    table[:1], grid[0].flatten(1).T → grid[0].flatten(1).T, table[:1]
-You replace the class token's row. Keep it as it was learned.
-    table[:1] → torch.zeros_like(table[:1])
-You interpolate the table along one axis, and the class token's row with it. The patches
-form a grid with two axes: interpolate along both, without the class token.
-    torch.cat([table[:1], grid[0].flatten(1).T]) → F.interpolate(table.T[None], size=1 + side**2, mode="linear", align_corners=True)[0].T
-Your grid is transposed: rows and columns of patches are exchanged.
-    (before, before))[None] → (before, before))[None].mT
-The corners of your grid have moved. With `align_corners=True` the corner patches keep
-their embeddings.
-    align_corners=True → align_corners=False
-That is bilinear interpolation, of 2 × 2 neighbors. Use `mode="bicubic"`, which takes 4
-× 4.
-    "bicubic" → "bilinear"
-You copy the nearest embedding. Those in between are to be interpolated:
-`mode="bicubic"`.
-    "bicubic", align_corners=True → "nearest"
-Your reshape does not fit the number of rows. The first row is the class token's and not
-part of the grid: set it aside before.
-    table[1:].T.unflatten(1, (before, before))[None] → table.T.reshape(1, -1, before, before)
-    table[1:].T.unflatten(1, (before, before))[None] → table.T.reshape(1, table.shape[1], before, before)
-    table[1:].T.unflatten(1, (before, before))[None] → table.T.reshape(-1, before, before)[None]
-    table[1:].T.unflatten(1, (before, before))[None] → table.reshape(before, before, -1).movedim(-1, 0)[None]
-    table[1:].T.unflatten(1, (before, before))[None] → table.reshape(1, before, before, -1).permute(0, 3, 1, 2)
-    table[1:].T → table.T
-For bicubic interpolation `F.interpolate` needs four axes, (1, d_model, row, column). It
-interpolates along the last two.
-    (before, before))[None] → (before, before))
-    (before, before))[None] → (before, before))
-    and size=side → size=(side, side)
-`F.interpolate` interpolates along the last two axes: these must be row and column, with
-d_model in front of them.
-    (before, before))[None] → (before, before))[None].movedim(1, -1)
-    (before, before))[None] → (before, before))[None].movedim(1, -1)
-    and grid[0].flatten(1).T → grid[0].flatten(0, 1)
-    (before, before))[None] → (before, before))[None].movedim(1, -1)
-    and grid[0].flatten(1).T → grid.reshape(-1, table.shape[1])
-Tables are joined, but `table[0]` is a vector. `table[:1]` is a table with one row.
-    table[:1] → table[0]
+pooled_logits.mistakes = """
+The class token is still in the sequence. Drop it before the blocks: `[:, 1:]`.
+    model.embed(images)[:, 1:] → model.embed(images)
+You drop the class token after the blocks, in which the patches attended to it. Drop it
+before them.
+    model.embed(images)[:, 1:] → model.embed(images)
+    and model.norm(x).mean(dim=1) → model.norm(x)[:, 1:].mean(dim=1)
+You drop the last patch. The class token is token 0.
+    [:, 1:] → [:, :-1]
+You give the head the first patch alone. Take the mean of all patches.
+    model.norm(x).mean(dim=1) → model.norm(x)[:, 0]
+You average before the final norm. Every token is normalized first.
+    model.norm(x).mean(dim=1) → model.norm(x.mean(dim=1))
+The final norm is missing: `model.norm` comes between the blocks and the mean.
+    model.norm(x).mean(dim=1) → x.mean(dim=1)
+You average before the blocks, so that no patch can attend to another.
+    x = layer(x) → pass
+    and model.embed(images)[:, 1:] → model.embed(images)[:, 1:].mean(dim=1, keepdim=True)
+        for layer in model.layers:
+            x = layer(x)
+The blocks are missing: apply every layer of `model.layers`.
+    x = layer(x) → pass
+You take the sum of the patches. Take their mean.
+    model.norm(x).mean(dim=1) → model.norm(x).sum(dim=1)
+You take the largest value of each dimension, which is max pooling. Take the mean.
+    model.norm(x).mean(dim=1) → model.norm(x).amax(dim=1)
+You return logits for every patch. Take the mean over the patches, axis 1.
+    model.norm(x).mean(dim=1) → model.norm(x)
 right:
-    size=side → size=(side, side)
-    (before, before))[None] → (before, before)).unsqueeze(0)
+    model.norm(x).mean(dim=1) → model.norm(x)
+    and model.head(x) → model.head(x).mean(dim=1)
+    model.norm(x).mean(dim=1) → model.norm(x).sum(dim=1) / x.shape[1]
 """

@@ -210,7 +210,10 @@ def _answers(weights, data):
 
 
 def _draw(weights, pixels, data):
-    """Draw an image once for every question, or once for the first query."""
+    """Draw an image once for every question, or once for the first query.
+
+    A photograph stands beside it as it is.
+    """
     maps, titles, found = weights, data["questions"], None
     if titles is None:
         (query, name), offset = _first_query(data), int(data["classToken"])
@@ -220,7 +223,10 @@ def _draw(weights, pixels, data):
         titles = ["\n".join(filter(None, [name, where(data), given]))]
         asks = np.arange(maps.size) == query - offset
         found = [asks.reshape(data["grid"])] if asks.any() else None
-    maps = maps.reshape(-1, *data["grid"])
-    images = [np.moveaxis(pixels, 2, 0) / 255 if data["faded"] else pixels / 255]
+    maps = [*maps.reshape(-1, *data["grid"])]
+    image = np.moveaxis(pixels, 2, 0) / 255 if data["faded"] else pixels / 255
+    if data["faded"] and not data["questions"]:
+        maps, titles = [None, *maps], ["image", *titles]
+        found = found and [None, *found]
     shown = {"titles": titles, "outline": found, "columns": 2}
-    return show_images(images * len(maps), maps, **shown)
+    return show_images([image] * len(maps), maps, **shown)

@@ -16,6 +16,7 @@ from tutorial_lib.plotting.panels import (
     open_panels,
 )
 
+TINT = 0.15  # how opaque the paper is between the ends of a range
 FEW = 16  # so many points of a curve are marked
 NEAT = [1, 2, 2.5, 5, 10]  # steps between numbers, and ten times these
 DOTS = {"s": 20, "color": GREY, "alpha": 0.6}
@@ -35,6 +36,7 @@ def show_curves(
     points=None,
     vlines=None,
     notes=None,
+    ranges=None,
     xlabel="",
     ylabel="",
     xscale="linear",
@@ -47,8 +49,9 @@ def show_curves(
     makes one panel each, titled by its key; a label has the same color in all.
     ``points`` maps a label to a pair (x, y) scattered into every panel, ``vlines`` one
     to the x of a vertical line, and ``notes`` that of a curve to what is written beside
-    its points. The scales are matplotlib's: linear, log or symlog. Raises ValueError if
-    there is no curve.
+    its points. ``ranges`` maps one to its lowest and its highest values (x,), between
+    which the paper is tinted. The scales are matplotlib's: linear, log or symlog.
+    Raises ValueError if there is no curve.
     """
     if not curves:
         raise ValueError("there is no curve to show: map a label to values (x,)")
@@ -65,6 +68,9 @@ def show_curves(
         for ax, (title, lines) in zip(axes, panels.items(), strict=True):
             for label, pair in (points or {}).items():
                 ax.scatter(*map(array, pair), label=label, **DOTS)
+            for label, (low, high) in (ranges or {}).items():
+                tint = {"color": colors[label], "alpha": TINT, "lw": 0}
+                ax.fill_between(x, array(low), array(high), **tint)
             _draw_lines(ax, x, lines, colors, notes or {})
             for style, (label, at) in zip(DASHES, (vlines or {}).items(), strict=False):
                 ax.axvline(at, color=GREY, ls=style, label=label)

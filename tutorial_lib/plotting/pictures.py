@@ -373,10 +373,12 @@ def show_induction_head(tokens, *, earlier):
 
 def show_vision_transformer(image, *, answer):
     """Draw how a ViT reads an image (3, side, side): Dosovitskiy et al. (2021)."""
-    picture, size = Picture(5.3), image.shape[-1] // 3
+    picture, size = Picture(5.6), image.shape[-1] // 3
     colors = ["value", *["key"] * 9]
-    first, *positions = picture.row("0123456789", 3.3, colors)
-    states = picture.row("h" * 10, 4.25, colors)
+    first, *positions = picture.row("0123456789", 3.55, colors)
+    outputs = picture.row("h" * 10, 4.55, colors)
+    for position in (first, *positions):
+        picture.text(position.x, 3.2, "+", "quiet", size=13)
     for i, below in enumerate(positions):
         row, column = divmod(i, 3)
         patch = image[:, size * row :, size * column :][:, :size, :size]
@@ -388,13 +390,13 @@ def show_vision_transformer(image, *, answer):
         picture.arrow((below.x, 2.19), token, "quiet")
     picture.arrow((MIDDLE, 1.62), (MIDDLE, 1.84), "quiet")
     picture.box(first.x, 2.8, "?", "value", width=first.width, height=0.44)
-    picture.lane(4.02, 0.95, "query")
-    for i, state in enumerate(states):
-        picture.fan(state, [first, *positions], "query", 0.03 if i else 0.12)
-    head = picture.box(first.x + 0.1, 4.97, "head", "value")
-    picture.arrow(states[0], (first.x, head.edge(0, -1)[1]), "value")
-    said = picture.box(head.x + 1.4, 4.97, answer, "value")
+    picture.lane(4.29, 0.99, "query")
+    for i, output in enumerate(outputs):
+        picture.fan(output, [first, *positions], "query", 0.03 if i else 0.12)
+    head = picture.box(first.x + 0.1, 5.27, "head", "value")
+    picture.arrow(outputs[0], (first.x, head.edge(0, -1)[1]), "value")
+    said = picture.box(head.x + 1.4, 5.27, answer, "value")
     picture.arrow(head, said, "value")
-    picture.names({0.85: "image", 2.05: "patches", 2.8: "tokens", 3.3: "positions"})
-    picture.names({4.02: "encoder"})
+    picture.names({0.85: "image", 2.05: "patches", 2.8: "tokens", 3.55: "positions"})
+    picture.names({4.05: "encoder", 4.55: "outputs"})
     return picture.figure
