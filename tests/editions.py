@@ -10,7 +10,6 @@ from tools.notebooks import chapters
 
 ROOT = Path(__file__).parents[1]
 SECOND = {
-    "15_where_it_looks",
     "16_windows_objects_transfer",
     "x_training_transformers",
 }

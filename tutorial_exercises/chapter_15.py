@@ -131,7 +131,7 @@ def _(model, images, side):
 
 
 def small_model(pixels, classes=4):
-    """Return a small network with fixed weights, from images to (batch, class)."""
+    """Return a small MLP with fixed weights, from images to (batch, class)."""
     first, second = torch.randn(pixels, 12), torch.randn(12, classes)
     return lambda images: torch.tanh(images.flatten(1) @ first / 4) @ second
 

@@ -22,7 +22,6 @@ COLORS = {
     "blue": (0.15, 0.35, 0.95),
     "orange": (1.0, 0.6, 0.0),
 }
-MAX_COUNT = 4  # how often a digit is on a sheet at most, when it is to be counted
 WHOLE = "sheet channel (row height) (column width)"
 CUT = "sheet (row column) channel height width"
 QUADRANTS = "image channel (row height) (column width)"
@@ -40,7 +39,7 @@ class Sheets(NamedTuple):
 
     images: torch.Tensor  # (sheet, channel, height, width), in 0…1
     questions: torch.Tensor  # (sheet,), the digit that is asked for
-    answers: torch.Tensor  # (sheet,), the number of a color, a count, or the digit
+    answers: torch.Tensor  # (sheet,), the number of a color, or the digit
     cells: torch.Tensor  # (sheet, cell), True where the answer stands
 
 
@@ -58,22 +57,6 @@ def color_sheets(images, labels, count, *, seed=0):
     asked = torch.arange(4) == 0  # which one is first is chance already
     sheets, cells = _lay_out(1 - ink * (1 - paint), asked.expand_as(classes), generator)
     return Sheets(sheets, classes[:, 0], colors[:, 0], cells)
-
-
-def count_sheets(images, labels, count, *, seed=0):
-    """Make sheets of six digits, each asking how often one of them is there.
-
-    Every answer from 0 to ``MAX_COUNT`` is as frequent.
-    """
-    generator = torch.Generator().manual_seed(seed)
-    questions = torch.randint(CLASSES, (count,), generator=generator)
-    answers = torch.randint(MAX_COUNT + 1, (count,), generator=generator)
-    asked = torch.arange(6) < answers[:, None]  # (sheet, digit)
-    others = torch.randint(1, CLASSES, (count, 6), generator=generator)
-    classes = (questions[:, None] + others * ~asked) % CLASSES
-    ink = _draw(images, labels, classes, generator)
-    sheets, cells = _lay_out(ink, asked, generator)
-    return Sheets(sheets, questions, answers, cells)
 
 
 def decoy_sheets(images, labels, count, *, seed=0):
