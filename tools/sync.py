@@ -27,9 +27,12 @@ if "google.colab" in sys.modules:
     import os
     from glob import glob
     from importlib.util import find_spec
+    from zipfile import ZipFile
 
     library = "ADDRESS"
-    library = min(glob("*.zip"), default=library)
+    for name in glob("*.zip"):
+        if any("tutorial_lib/" in file for file in ZipFile(name).namelist()):
+            library = name
     os.environ["GIT_TERMINAL_PROMPT"] = "0"  # a private copy is refused at once
     if library:
         %pip install -q "{library}"
