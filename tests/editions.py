@@ -10,7 +10,6 @@ from tools.notebooks import chapters
 
 ROOT = Path(__file__).parents[1]
 SECOND = {
-    "16_windows_objects_transfer",
     "x_training_transformers",
 }
 THIRD = [path for path in chapters(ROOT) if path.stem not in SECOND]

@@ -15,7 +15,7 @@ from torch import nn
 from torchvision.models.swin_transformer import ShiftedWindowAttention
 
 from tools.notebooks import read_notebook, source_of
-from tutorial_lib.attention import MultiHeadAttention, nadaraya_watson
+from tutorial_lib.attention import nadaraya_watson
 from tutorial_lib.definitions import source_in
 from tutorial_lib.kernels import boxcar, epanechnikov, gaussian, triangular
 from tutorial_lib.position import (
@@ -24,7 +24,7 @@ from tutorial_lib.position import (
     SinusoidalEncoding,
     sinusoids,
 )
-from tutorial_lib.windows import window_attention
+from tutorial_lib.windows import SwinBlock
 
 
 def assert_within(found, published, tolerance):
@@ -226,12 +226,16 @@ def test_spectrum():
 def test_shifted_windows(shift):
     torch.manual_seed(0)
     theirs = ShiftedWindowAttention(8, [4, 4], [shift, shift], 2).eval()
-    nn.init.zeros_(theirs.relative_position_bias_table)  # ours are without
-    ours = MultiHeadAttention(8, 2)
+    nn.init.normal_(theirs.relative_position_bias_table)
+    block = SwinBlock(8, 2, side=8, window_size=4, shift=shift)
+    ours = block.attention
     parts = theirs.qkv.weight.chunk(3), theirs.qkv.bias.chunk(3)
     for W, weight, bias in zip((ours.W_Q, ours.W_K, ours.W_V), *parts, strict=True):
         W.load_state_dict({"weight": weight, "bias": bias})
     ours.W_O.load_state_dict(theirs.proj.state_dict())
+    ours.bias_table = theirs.relative_position_bias_table
+    block.norm1 = nn.Identity()
+    nn.init.zeros_(block.mlp[2].weight)
+    nn.init.zeros_(block.mlp[2].bias)
     x = torch.randn(3, 8, 8, 8)
-    found = window_attention(ours, x.flatten(1, 2), 4, shift=shift)
-    assert_within(found, theirs(x).flatten(1, 2), within("shifted windows"))
+    assert_within(block(x) - x, theirs(x), within("shifted windows"))

@@ -189,7 +189,7 @@ def test_figures_say_what_is_seen_at_first():
         ),
         (
             objects(),
-            "After 500 steps of training query 1 says a cat, query 2 says a dog.",
+            "After 500 steps of training query 0 says a cat, query 1 says a dog.",
         ),
         # One pair that turns by 1 radian a position: cos(8) = -0.1455.
         (
@@ -208,8 +208,8 @@ def test_figures_say_what_is_seen_at_first():
         ),
         (
             windows(token=(0, 0), layers=3),
-            "Token (0, 0) reads 16 tokens in the last layer, whose windows are plain. "
-            "Through 3 layers it has heard of 64 of 64.",
+            "Token (0, 0) attends to 16 tokens in the last layer, whose windows are "
+            "plain. After 3 layers its receptive field has 64 of 64 tokens.",
         ),
     ):
         assert figure.text == text
@@ -232,12 +232,12 @@ def test_learning_says_how_it_ends_in_the_unit_it_is_given():
     assert "is 10 km from «key 0»" in figure.text
 
 
-def test_windows_without_a_shift_and_of_one_layer_are_heard_of_less():
+def test_windows_without_a_shift_or_of_one_layer_have_a_smaller_receptive_field():
     for shifted, read, heard in ((True, 4, 16), (False, 16, 16)):
         text = windows(token=(0, 0), shifted=shifted).text
-        assert f"reads {read} tokens in the last layer" in text
-        assert f"has heard of {heard} of 64" in text
-    assert "Through 1 layer it has heard of 16" in windows(layers=1).text
+        assert f"attends to {read} tokens in the last layer" in text
+        assert f"receptive field has {heard} of 64 tokens" in text
+    assert "After 1 layer its receptive field has 16" in windows(layers=1).text
 
 
 @pytest.mark.parametrize(

@@ -19,9 +19,9 @@ from figures_in_browser import (
 def assert_shows(page, at, scene=0):
     """Check sentence, names, veils and boxes for a step and a scene."""
     names = [name or "nothing" for name in SAID_OF_SCENES[at][scene]]
-    spoken = [f"query {i + 1} says {name}" for i, name in enumerate(names)]
+    spoken = [f"query {i} says {name}" for i, name in enumerate(names)]
     assert said(page) == f"After {STEPS[at]} steps {', '.join(spoken)}."
-    labels = [f"query {i + 1}: {name}" for i, name in enumerate(names)]
+    labels = [f"query {i}: {name}" for i, name in enumerate(names)]
     assert texts(page.locator(".view + div")) == labels
     for query, name in enumerate(names):
         mask = SCENE_MASKS[at, scene, query] * (name != "nothing")

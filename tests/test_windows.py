@@ -1,14 +1,14 @@
-"""Attention with fewer than all pairs, held against masks, loops and all pairs."""
+"""Attention in windows, held against masks over all pairs and numbers by hand."""
 
 import pytest
 import torch
-import torch.nn.functional as F
 
-from tutorial_lib.attention import MultiHeadAttention
 from tutorial_lib.windows import (
-    linear_attention,
+    SwinBlock,
+    WindowAttention,
+    cyclic_shift_mask,
+    relative_position_index,
     shifted_window_mask,
-    window_attention,
     window_partition,
     window_reverse,
 )
@@ -23,13 +23,27 @@ def test_windows_put_together_again_are_the_grid(size):
     assert window_reverse(windows, size, 4).equal(grid)
 
 
+def attend_to_all(attention, x, mask):
+    """Attend with a mask over all tokens, head by head, without a bias."""
+    maps = attention.W_Q, attention.W_K, attention.W_V
+    heads = [W(x).chunk(attention.num_heads, dim=-1) for W in maps]
+    outputs = []
+    for Q, K, V in zip(*heads, strict=True):
+        scores = (Q @ K.mT / Q.shape[-1] ** 0.5).masked_fill(~mask, -torch.inf)
+        outputs.append(scores.softmax(dim=-1) @ V)
+    return attention.W_O(torch.cat(outputs, dim=-1))
+
+
 @pytest.mark.parametrize("shift", [0, 1, 2])
-def test_attention_in_windows_is_attention_with_a_mask_over_all_tokens(shift):
+def test_a_block_attends_as_with_a_mask_over_all_tokens(shift):
     torch.manual_seed(0)
-    attention, x = MultiHeadAttention(8, 2), torch.randn(3, 64, 8)
-    expected = attention(x, x, x, shifted_window_mask(8, 4, shift)[None])
-    found = window_attention(attention, x, 4, shift=shift)
-    torch.testing.assert_close(found, expected, atol=1e-6, rtol=0)
+    block = SwinBlock(8, 2, side=8, window_size=4, shift=shift)
+    x = torch.randn(3, 8, 8, 8)
+    mask = shifted_window_mask(8, 4, shift)
+    attended = attend_to_all(block.attention, block.norm1(x).flatten(1, 2), mask)
+    expected = x + attended.unflatten(1, (8, 8))
+    expected = expected + block.mlp(block.norm2(expected))
+    torch.testing.assert_close(block(x), expected, atol=1e-6, rtol=0)
 
 
 def test_a_token_attends_to_its_window_and_to_smaller_ones_at_the_edges():
@@ -40,28 +54,26 @@ def test_a_token_attends_to_its_window_and_to_smaller_ones_at_the_edges():
     assert shifted_window_mask(4, 4, 0).all()
 
 
-@pytest.mark.parametrize(("tokens", "size"), [(64, 3), (60, 2), (64, 0), (64, -4)])
-def test_windows_that_do_not_fill_the_grid_are_refused(tokens, size):
-    with pytest.raises(ValueError, match=f"{size} × {size} do not fill .* {tokens} to"):
-        window_attention(None, torch.zeros(1, tokens, 4), size)
+@pytest.mark.parametrize(("side", "size"), [(8, 3), (8, 0), (8, -4)])
+def test_windows_that_do_not_fill_the_grid_are_refused(side, size):
+    with pytest.raises(ValueError, match=f"{size} × {size} do not fill .* {side} × "):
+        cyclic_shift_mask(side, size, 1)
 
 
-def test_linear_attention_is_that_of_its_table_of_weights():
+def test_equal_offsets_share_a_number_and_others_do_not():
+    index = relative_position_index(2)
+    # Tokens (0, 0), (0, 1), (1, 0), (1, 1); rows are queries.
+    assert index.tolist() == [[4, 3, 1, 0], [5, 4, 2, 1], [7, 6, 4, 3], [8, 7, 5, 4]]
+    assert relative_position_index(7).unique().numel() == 13**2
+
+
+def test_a_bias_of_a_head_moves_its_attention_to_one_offset():
     torch.manual_seed(0)
-    Q, K, V = torch.randn(2, 9, 5), torch.randn(2, 7, 5), torch.randn(2, 7, 3)
-    scores = (F.elu(Q) + 1) @ (F.elu(K) + 1).mT
-    weights = scores / scores.sum(dim=-1, keepdim=True)
-    found = linear_attention(Q, K, V)
-    torch.testing.assert_close(found, weights @ V, atol=1e-6, rtol=0)
-
-
-def test_linear_attention_to_features_that_round_to_0_is_still_an_average():
-    values = torch.randn(3, 2, generator=torch.manual_seed(0))
-    for low in (-18.0, -200.0):
-        for queries, keys in ((low, 0.0), (0.0, low)):
-            given = torch.full((1, 4), queries), torch.full((3, 4), keys), values
-            torch.testing.assert_close(linear_attention(*given), values.mean(0)[None])
-    half = torch.full((1, 4), -9.0).half(), torch.ones(3, 4).half(), values.half()
-    assert linear_attention(*half).isfinite().all()
-    with pytest.raises(ValueError, match="3 keys and 2 values"):
-        linear_attention(torch.ones(1, 4), torch.ones(3, 4), torch.ones(2, 4))
+    attention, windows = WindowAttention(8, 2, 2), torch.randn(1, 4, 8)
+    with torch.no_grad():
+        attention.bias_table[3] = 50.0  # the key one column to the right of the query
+        attention.W_O.weight.copy_(torch.eye(8))
+        attention.W_O.bias.zero_()
+    found = attention(windows, torch.ones(1, 4, 4).bool())
+    values = attention.W_V(windows)
+    torch.testing.assert_close(found[0, [0, 2]], values[0, [1, 3]])

@@ -15,9 +15,9 @@ def told(place, layers=2, shifted=True):
         heard = mask[heard].any(dim=0)
     kind = "shifted" if shifts[layers - 1] else "plain"
     return (
-        f"Token {place} reads {read.sum()} tokens in the last layer, whose windows are "
-        f"{kind}. Through {layers} layer{'s' * (layers > 1)} it has heard of "
-        f"{heard.sum()} of 64."
+        f"Token {place} attends to {read.sum()} tokens in the last layer, whose "
+        f"windows are {kind}. After {layers} layer{'s' * (layers > 1)} its receptive "
+        f"field has {heard.sum()} of 64 tokens."
     ), (read.sum(), heard.sum())
 
 
@@ -38,7 +38,7 @@ def click(page, place):
     page.mouse.click(*handle(page, token(place)))
 
 
-def test_a_token_shows_what_it_reads_and_has_heard_of_with_and_without_shift(shown):
+def test_a_token_shows_its_receptive_field_with_and_without_shift(shown):
     page = shown(windows())
     assert_shows(page, (3, 3))
     for place in ((0, 0), (1, 6), (7, 4), (5, 5)):
@@ -66,13 +66,13 @@ def test_arrow_keys_move_and_end_at_the_edges(shown):
         assert_shows(page, place)
 
 
-def test_rolling_makes_whole_windows_and_masks_what_came_from_elsewhere(shown):
+def test_a_cyclic_shift_makes_whole_windows_and_masks_what_came_from_elsewhere(shown):
     page = shown(windows())
-    page.get_by_label("roll").check()
+    page.get_by_label("cyclic shift").check()
     for place, masked in (((3, 3), 0), ((0, 0), 12), ((7, 3), 8)):
         click(page, place)
         sentence, (read, _) = told(place)
-        hidden = f" Rolled, {masked} places of its window are masked."
+        hidden = f" After the cyclic shift, {masked} tokens of its window are masked."
         assert said(page) == sentence + hidden
         assert page.locator(".stage .masked").count() == masked == 16 - read
     click(page, (2, 2))

@@ -1,15 +1,14 @@
-"""Exercises of chapter 16: Swin, DETR, linear attention, receptive fields."""
+"""Exercises of chapter 16: Swin, DETR, receptive fields."""
 
 import itertools
 
 import torch
-import torch.nn.functional as F
 from einops import rearrange
 
 from tutorial_exercises import Exercise
 
 
-@Exercise("16.1", "The mask of the roll", axes="window query key")
+@Exercise("16.1", "The mask of the cyclic shift", axes="window query key")
 def rolled_mask(side, size):
     """Return which tokens may attend to which in the windows of the rolled grid."""
     half = size // 2
@@ -158,86 +157,7 @@ right:
 """
 
 
-@Exercise("16.3", "A memory of fixed size", axes="token d_v")
-def running_attention(queries, keys, values):
-    """Compute causal linear attention step by step, with a state of fixed size."""
-    queries, keys = F.elu(queries) + 1, F.elu(keys) + 1
-    memory = torch.zeros(keys.shape[-1], values.shape[-1])
-    total = torch.zeros(keys.shape[-1])
-    outputs = []
-    for q, k, v in zip(queries, keys, values, strict=True):
-        memory = memory + k[:, None] * v
-        total = total + k
-        outputs.append(q @ memory / (q @ total))
-    return torch.stack(outputs)
-
-
-@running_attention.oracle
-def _(queries, keys, values):
-    def feature(x):
-        return torch.where(x > 0, x + 1, x.clamp(max=0).exp())
-
-    rows = []
-    for t in range(len(queries)):
-        scores = [feature(queries[t]) @ feature(keys[i]) for i in range(t + 1)]
-        weighed = [score * values[i] for i, score in enumerate(scores)]
-        rows.append(sum(weighed) / sum(scores))
-    return torch.stack(rows)
-
-
-def tokens(count, d_k, d_v):
-    """Make queries, keys and values of so many tokens."""
-    return [torch.randn(count, size) for size in (d_k, d_k, d_v)]
-
-
-@running_attention.cases
-def _():
-    yield "three tokens", *tokens(3, 4, 2)
-    yield "one token", *tokens(1, 5, 8)
-    yield "many tokens, and d_v larger than d_k", *tokens(30, 5, 8)
-
-
-running_attention.hints = """
-- Keep two sums: that of `k[:, None] * v`, a matrix (d_k, d_v), and that of the k. Both
-  k and q have gone through the feature map `F.elu(x) + 1`.
-- A token attends to itself, too, so add its own key and value before you compute its
-  output.
-- The output is `q @ memory`, divided by the scalar `q @ total`.
-"""
-
-running_attention.mistakes = """
-You do not divide by the sum of the scores, `q @ total`.
-    memory / (q @ total) → memory
-You compute the output before you add the token's own key and value. A token attends to
-itself, too.
-    memory = memory + k[:, None] * v → outputs.append(q @ memory / (q @ total).clamp(min=1e-9))
-    and total = total + k → memory = memory + k[:, None] * v
-    and outputs.append(q @ memory / (q @ total)) → total = total + k
-You multiply queries and keys as they are. Apply the feature map to both: `F.elu(x) +
-1`.
-    F.elu(queries) + 1, F.elu(keys) + 1 → queries + 0, keys + 0
-You apply the feature map to the keys only. The queries need it, too.
-    F.elu(queries) + 1 → queries
-Every token attends to all tokens, later ones included. Token t may attend to tokens 0
-to t.
-    (q @ memory / (q @ total)) → (q @ (keys.mT @ values) / (q @ keys.sum(dim=0)))
-Your sums contain the last token only. Add each token to those before it.
-    memory = memory + k[:, None] → memory = k[:, None]
-    and total = total + k → total = k
-You divide by the number of tokens. Divide by the sum of the scores: `q @ total`.
-    q @ total → len(outputs) + 1
-This is softmax attention. In linear attention the weights are products of features,
-divided by their sum.
-    return torch.stack(outputs) → scores = (queries.log() @ keys.log().mT).tril()
-        hidden = torch.ones_like(scores).triu(diagonal=1).bool()
-        return scores.masked_fill(hidden, -1e9).softmax(dim=-1) @ values
-right:
-    return torch.stack(outputs) → scores = (queries @ keys.mT).tril()
-        return scores @ values / scores.sum(dim=-1, keepdim=True)
-"""
-
-
-@Exercise("16.4", "Which tokens does it see?", axes="token")
+@Exercise("16.3", "Which tokens does it see?", axes="token")
 def seen_from(model, x, token):
     """Return which tokens of x the output at one token depends on."""
     before = model(x)[token]

@@ -77,17 +77,17 @@ function objects(root, data) {
         frame.toggleAttribute("hidden", !box);
         if (box) set(frame, box);
       }
-      name.textContent = `query ${query + 1}: ${speaks ?? "nothing"}`;
+      name.textContent = `query ${query}: ${speaks ?? "nothing"}`;
       const where = box
         ? `its box begins at row ${box.y}, column ${box.x}` : "it draws nothing";
-      canvas.ariaLabel = `scene as query ${query + 1} sees it: ${where}`;
+      canvas.ariaLabel = `scene as query ${query} sees it: ${where}`;
     });
     say(sentence());
   }
 
   function sentence() {
     const said = names[now.at][now.scene].map((name, query) =>
-      `query ${query + 1} says ${name ?? "nothing"}`);
+      `query ${query} says ${name ?? "nothing"}`);
     return `After ${steps[now.at]} steps ${said.join(", ")}.`;
   }
 

@@ -75,12 +75,12 @@ def _packed(numbers):
 
 
 def _sentence(names, data):
-    said = (f"query {i + 1} says {name or 'nothing'}" for i, name in enumerate(names))
+    said = (f"query {i} says {name or 'nothing'}" for i, name in enumerate(names))
     return f"After {data['steps'][-1]} steps of training {', '.join(said)}."
 
 
 def _draw(image, names, masks):
-    titles = [f"query {i + 1}: {name or 'nothing'}" for i, name in enumerate(names)]
+    titles = [f"query {i}: {name or 'nothing'}" for i, name in enumerate(names)]
     seen = [mask if name else 0 * mask for name, mask in zip(names, masks, strict=True)]
     there = [mask > THERE for mask in seen]
     found = [mask if mask.any() else None for mask in there]

@@ -1,4 +1,4 @@
-// Windows on a grid of tokens: choose a token, and see what it hears of.
+// Windows on a grid of tokens: choose a token, and see its receptive field.
 
 function windows(root, data, host) {
   const { side, size } = data;
@@ -10,7 +10,7 @@ function windows(root, data, host) {
     choose({ layers }));
   const shiftBox = addCheckbox(bar, "shift every other layer", (shifted) =>
     choose({ shifted }));
-  const rollBox = addCheckbox(bar, "roll", (rolled) => choose({ rolled }));
+  const rollBox = addCheckbox(bar, "cyclic shift", (rolled) => choose({ rolled }));
   const help = `grid of ${side} by ${side} tokens; arrow keys move`;
   const stage = addStage(root, help, ([right, up]) => {
     // The keys move over what is shown.
@@ -19,7 +19,7 @@ function windows(root, data, host) {
     choose({ place: next.map((x) => inverse(clamp(x, 0, side - 1))) });
   }, () => choose({ place: data.place }));
   const legend = add(root, "div", { class: "bar" });
-  const kinds = { reads: "reads", known: "has heard of", masked: "masked" };
+  const kinds = { reads: "attends to", known: "receptive field", masked: "masked" };
   for (const kind in kinds) {
     const label = add(legend, "span", { class: `key of-${kind}` });
     add(add(label, "svg", { width: 16, height: 16 }), "rect", { class: kind });
@@ -111,10 +111,10 @@ function windows(root, data, host) {
     const some = now.layers > 1 ? "layers" : "layer";
     const hidden = cells.filter(together).length - read;
     return [
-      `Token (${now.place.join(", ")}) reads ${read} tokens in the last layer,`,
-      `whose windows are ${kind}. Through ${now.layers} ${some} it has heard of`,
-      `${told} of ${side ** 2}.`,
-      now.rolled ? `Rolled, ${hidden} places of its window are masked.` : "",
+      `Token (${now.place.join(", ")}) attends to ${read} tokens in the last layer,`,
+      `whose windows are ${kind}. After ${now.layers} ${some} its receptive`,
+      `field has ${told} of ${side ** 2} tokens.`,
+      now.rolled ? `After the cyclic shift, ${hidden} tokens of its window are masked.` : "",
     ].join(" ").trim();
   }
 

@@ -1,4 +1,4 @@
-"""Windows on a grid of tokens: what one token reads, and what it has heard of.
+"""Windows on a grid of tokens: what a token attends to, and its receptive field.
 
 This module knows no model: the sizes of a grid and of its windows go in.
 """
@@ -11,11 +11,11 @@ MOST, LAYERS = 8, 4  # tokens on a side that a phone shows; layers to choose fro
 
 
 def show_windows(side=8, size=4, *, token=(3, 3), layers=2, shifted=True, title=None):
-    """Show which tokens of a grid one ``token`` (row, column) hears of.
+    """Show the receptive field of one ``token`` (row, column) of a grid.
 
     The grid has ``side`` × ``side`` tokens and windows of ``size`` × ``size``. Every
     other layer moves its windows by half their size if it is ``shifted``. A reader
-    chooses the token, 1 to 4 ``layers``, and the grid as it is rolled. Raises
+    chooses the token, 1 to 4 ``layers``, and the grid after the cyclic shift. Raises
     ValueError for sizes that do not fit, more than 8 on a side, and a token or a number
     of layers that is not there.
     """
@@ -43,7 +43,7 @@ def _window(data, layer):
 
 
 def _reach(data, number, last):
-    """Return the rows, or columns, that one of them hears of down to layer ``last``."""
+    """Return the rows, or columns, that one of them depends on down to ``last``."""
     seen = np.array([number])
     for layer in range(data["shown"]["layers"], last - 1, -1):
         window = _window(data, layer)
@@ -53,16 +53,16 @@ def _reach(data, number, last):
 
 def _sentence(data):
     layers = data["shown"]["layers"]
-    read, heard = (
+    attended, field = (
         np.prod([len(_reach(data, number, last)) for number in data["place"]])
         for last in (layers, 1)
     )
     kind = "shifted" if _shift(data, layers) else "plain"
     row, column = data["place"]
     return (
-        f"Token ({row}, {column}) reads {read} tokens in the last layer, whose windows "
-        f"are {kind}. Through {layers} layer{'s' * (layers > 1)} it has heard of "
-        f"{heard} of {data['side'] ** 2}."
+        f"Token ({row}, {column}) attends to {attended} tokens in the last layer, "
+        f"whose windows are {kind}. After {layers} layer{'s' * (layers > 1)} its "
+        f"receptive field has {field} of {data['side'] ** 2} tokens."
     )
 
 

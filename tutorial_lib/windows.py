@@ -1,16 +1,34 @@
-"""Attention with fewer than all pairs: windows of a grid, and linear attention.
+"""Attention in windows of a grid, plain and shifted: the Swin Transformer.
 
 The tokens of a grid are those of an image, row by row, and windows are square: Liu et
-al. (2021). Linear attention never compares a query with a key: Katharopoulos et al.
-(2020).
+al. (2021).
 
-This module knows no image and no model.
+This module knows no image and no task.
 """
 
 import torch
 from einops import rearrange
+from torch import nn
 
-from tutorial_lib.shapes import check_shapes
+
+def window_partition(grid, window_size):
+    """Cut a grid (batch, row, column, d_model) into square windows.
+
+    Returns (batch · window, token, d_model): the windows of the first image, row by
+    row, then those of the next.
+    """
+    cut = "batch (row height) (column width) d -> (batch row column) (height width) d"
+    return rearrange(grid, cut, height=window_size, width=window_size)
+
+
+def window_reverse(windows, window_size, side):
+    """Put windows together again: the grid that `window_partition` cut.
+
+    ``side`` is the number of rows, and of columns, of the grid.
+    """
+    join = "(batch row column) (height width) d -> batch (row height) (column width) d"
+    rows = side // window_size
+    return rearrange(windows, join, row=rows, column=rows, height=window_size)
 
 
 def shifted_window_mask(side, size, shift):
@@ -26,64 +44,101 @@ def shifted_window_mask(side, size, shift):
     return (windows[:, None] == windows).all(dim=-1)
 
 
-def window_partition(grid, size):
-    """Cut a grid (batch, row, column, d) into windows of ``size`` × ``size`` tokens.
+def cyclic_shift_mask(side, size, shift):
+    """Keep apart the tokens that only a cyclic shift has brought into one window.
 
-    Returns (batch · window, token, d), window by window.
+    The grid of ``side`` × ``side`` tokens was rolled up and to the left by ``shift``
+    and cut into windows of ``size`` × ``size``. Returns a boolean mask (window, query,
+    key), True where a query may attend. Raises ValueError unless the windows fill the
+    grid. Liu et al. (2021), figure 4.
     """
-    cut = "batch (row height) (column width) d -> (batch row column) (height width) d"
-    return rearrange(grid, cut, height=size, width=size)
-
-
-def window_reverse(windows, size, side):
-    """Put windows together again: the grid that `window_partition` cut."""
-    join = "(batch row column) (height width) d -> batch (row height) (column width) d"
-    row = side // size
-    return rearrange(windows, join, row=row, column=row, height=size)
-
-
-def window_attention(attention, x, size, *, shift=0):
-    """Attend within windows, and hold no scores between them.
-
-    ``x`` (batch, token, d) are the tokens of a square grid, and ``attention`` is
-    called as ``attention(queries, keys, values, mask)``. A cyclic shift of the grid
-    makes whole windows of the moved ones, and a mask keeps apart what only the shift
-    has brought together. Returns (batch, token, d). Raises ValueError unless the
-    windows fill the grid. Liu et al. (2021), figure 4.
-    """
-    side = round(x.shape[1] ** 0.5)
-    if size < 1 or side**2 != x.shape[1] or side % size:
+    if size < 1 or side % size:
         raise ValueError(
-            f"windows of {size} × {size} do not fill a grid of {x.shape[1]} tokens"
+            f"windows of {size} × {size} do not fill a grid of {side} × {side} tokens"
         )
-    grid = x.unflatten(1, (side, side)).roll((-shift, -shift), (1, 2))
-    windows = window_partition(grid, size)  # (batch · window, token, d)
-    index = (torch.arange(side, device=x.device) - shift) // size  # before the shift
-    window_index = torch.cartesian_prod(index, index).view(1, side, side, 2)
-    window_index = window_index.roll((-shift, -shift), (1, 2))
-    window_index = window_partition(window_index, size)  # (window, token, 2)
-    mask = (window_index[:, :, None] == window_index[:, None]).all(dim=-1)
-    context = attention(windows, windows, windows, mask.repeat(len(x), 1, 1))
-    grid = window_reverse(context, size, side)
-    return grid.roll((shift, shift), (1, 2)).flatten(1, 2)
+    window = (torch.arange(side) - shift) // size  # before the shift
+    windows = torch.cartesian_prod(window, window).view(1, side, side, 2)
+    windows = windows.roll((-shift, -shift), (1, 2))
+    windows = window_partition(windows, size)  # (window, token, 2)
+    return (windows[:, :, None] == windows[:, None]).all(dim=-1)
 
 
-def _features(x):
-    """Return elu(x) + 1, and where it would round to 0 a number just above it."""
-    smallest = torch.finfo(x.dtype).tiny ** 0.5  # two of them still multiply
-    return torch.where(x > 0, x + 1, x.clamp(max=0).exp()).clamp(min=smallest)
+def relative_position_index(window_size):
+    """Give each offset between two tokens of a window a number: (query, key).
 
-
-def linear_attention(queries, keys, values):
-    """Attend through a sum over all keys, as large for ten tokens as for more.
-
-    ``queries`` (..., query, d_k), ``keys`` (..., key, d_k), ``values`` (..., key, d_v);
-    the outputs are (..., query, d_v). The score of a query and a key is the product of
-    their features, elu(x) + 1, which are positive. Raises ValueError if the shapes do
-    not fit. Katharopoulos et al. (2020), equations 5 and 7.
+    Pairs that lie equally far apart, in rows and in columns, have the same number.
     """
-    check_shapes(queries, keys, values)
-    queries, keys = _features(queries), _features(keys)
-    memory = keys.mT @ values  # (..., d_k, d_v)
-    total = keys.sum(dim=-2).unsqueeze(-1)  # (..., d_k, 1)
-    return queries @ memory / (queries @ total)
+    line = torch.arange(window_size)
+    positions = torch.cartesian_prod(line, line)  # (token, 2)
+    offsets = positions[:, None] - positions  # (query, key, 2)
+    offsets = offsets + window_size - 1  # from 0 to 2 window_size - 2
+    return offsets[..., 0] * (2 * window_size - 1) + offsets[..., 1]
+
+
+class WindowAttention(nn.Module):
+    """Multi-head attention within windows, with a relative position bias.
+
+    Every head learns one bias for each offset between two tokens of a window of
+    ``window_size`` × ``window_size``. Liu et al. (2021), equation 4.
+    """
+
+    def __init__(self, d_model, num_heads, window_size):
+        super().__init__()
+        self.num_heads = num_heads
+        self.W_Q = nn.Linear(d_model, d_model)
+        self.W_K = nn.Linear(d_model, d_model)
+        self.W_V = nn.Linear(d_model, d_model)
+        self.W_O = nn.Linear(d_model, d_model)
+        num_offsets = (2 * window_size - 1) ** 2
+        self.bias_table = nn.Parameter(torch.zeros(num_offsets, num_heads))
+        self.register_buffer("bias_index", relative_position_index(window_size))
+
+    def forward(self, windows, mask):
+        """Attend within ``windows`` (batch · window, token, d_model).
+
+        ``mask`` (window, query, key) is the same for every image.
+        """
+        split = "window token (head d_k) -> window head token d_k"
+        Q = rearrange(self.W_Q(windows), split, head=self.num_heads)
+        K = rearrange(self.W_K(windows), split, head=self.num_heads)
+        V = rearrange(self.W_V(windows), split, head=self.num_heads)
+        bias = self.bias_table[self.bias_index]  # (query, key, head)
+        scores = Q @ K.mT / Q.shape[-1] ** 0.5 + bias.permute(2, 0, 1)
+        num_images = len(windows) // len(mask)
+        mask = mask.repeat(num_images, 1, 1).unsqueeze(1)  # (window, 1, query, key)
+        weights = scores.masked_fill(~mask, -torch.inf).softmax(dim=-1)
+        join = "window head token d_k -> window token (head d_k)"
+        return self.W_O(rearrange(weights @ V, join))
+
+
+class SwinBlock(nn.Module):
+    """A Transformer block that attends within the windows of a grid.
+
+    The grid has ``side`` × ``side`` tokens, and its windows are moved by ``shift``. Liu
+    et al. (2021), figure 3b.
+    """
+
+    def __init__(self, d_model, num_heads, *, side, window_size, shift):
+        super().__init__()
+        self.side = side
+        self.window_size = window_size
+        self.shift = shift
+        self.norm1 = nn.LayerNorm(d_model)
+        self.attention = WindowAttention(d_model, num_heads, window_size)
+        self.norm2 = nn.LayerNorm(d_model)
+        self.mlp = nn.Sequential(
+            nn.Linear(d_model, 4 * d_model),
+            nn.GELU(),
+            nn.Linear(4 * d_model, d_model),
+        )
+        mask = cyclic_shift_mask(side, window_size, shift)
+        self.register_buffer("mask", mask)  # (window, query, key)
+
+    def forward(self, x):
+        """Update ``x`` (batch, row, column, d_model)."""
+        grid = self.norm1(x).roll((-self.shift, -self.shift), dims=(1, 2))
+        windows = window_partition(grid, self.window_size)
+        windows = self.attention(windows, self.mask)
+        grid = window_reverse(windows, self.window_size, self.side)
+        x = x + grid.roll((self.shift, self.shift), dims=(1, 2))
+        return x + self.mlp(self.norm2(x))
