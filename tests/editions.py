@@ -13,6 +13,5 @@ SECOND = {
     "13_reading_attention",
     "15_where_it_looks",
     "16_windows_objects_transfer",
-    "x_training_transformers",
 }
 THIRD = [path for path in chapters(ROOT) if path.stem not in SECOND]
