@@ -5,13 +5,14 @@ A loop's variables may be used again.
 
 import ast
 from collections import Counter
+from pathlib import Path
 
 import pytest
-from editions import THIRD
 
-from tools.notebooks import code_cells, read_notebook, source_of, tags_of
+from tools.notebooks import chapters, code_cells, read_notebook, source_of, tags_of
 from tutorial_lib.definitions import as_python
 
+ROOT = Path(__file__).parents[1]
 HIDDEN = {"aside", "check", "claim", "exercise", "picture", "remove-cell", "setup"}
 HIDDEN |= {"solution"}
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -121,12 +122,12 @@ def binds(tree):
                 yield from (n.id for n in names if isinstance(n.ctx, ast.Store))
 
 
-@pytest.mark.parametrize("path", THIRD, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", chapters(ROOT), ids=lambda path: path.stem)
 def test_the_visible_code_can_be_typed_along(path):
     assert [*faults(visible(read_notebook(path)))] == []
 
 
-@pytest.mark.parametrize("path", THIRD, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", chapters(ROOT), ids=lambda path: path.stem)
 def test_no_cell_is_kept_from_being_formatted(path):
     cells = code_cells(read_notebook(path))
     assert [cell["id"] for cell in cells if "fmt: skip" in source_of(cell)] == []

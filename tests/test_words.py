@@ -1,15 +1,16 @@
-"""A page of the third edition speaks in the field's words, in its text and its code."""
+"""Every page speaks in the field's words, in its text and its code."""
 
 import ast
 import re
 from pathlib import Path
 
 import pytest
-from editions import ROOT, THIRD
 
-from tools.notebooks import code_cells, read_notebook, short_name, source_of, tags_of
+from tools.notebooks import chapters, code_cells, read_notebook, source_of, tags_of
 from tutorial_lib.definitions import as_python
 
+ROOT = Path(__file__).parents[1]
+EXERCISES = sorted((ROOT / "tutorial_exercises").glob("chapter_*.py"))
 # What is not said, and what is said instead. Where a word has an ordinary use, too, the
 # expression leaves that out: "in place of", "the error rate", "GPU memory".
 TEXT = {
@@ -122,21 +123,14 @@ def faults(notebook):
         yield from (f"{cell['id']}: {fault}" for fault in [*found, *wrong_names(tree)])
 
 
-@pytest.mark.parametrize("path", THIRD, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", chapters(ROOT), ids=lambda path: path.stem)
 def test_a_page_speaks_in_the_field_s_words(path):
     assert [*faults(read_notebook(path))] == []
 
 
-def exercise_files():
-    """Return the files of exercises whose chapters are in the third edition."""
-    numbers = [short_name(path) for path in THIRD if short_name(path).isdigit()]
-    files = [Path(f"tutorial_exercises/chapter_{number}.py") for number in numbers]
-    return [file for file in files if (ROOT / file).exists()]
-
-
-@pytest.mark.parametrize("file", exercise_files(), ids=lambda file: file.stem)
-def test_what_a_check_says_is_in_the_field_s_words(file):
-    tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
+@pytest.mark.parametrize("path", EXERCISES, ids=lambda path: path.stem)
+def test_what_a_check_says_is_in_the_field_s_words(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
     found = [fault for text in strings(tree) for fault in wrong_words(text)]
     assert [*found, *wrong_names(tree)] == []
 
