@@ -97,7 +97,7 @@ def test_every_figure_of_the_book_has_a_name_of_its_own():
     names = [entry.name for entry in entries]
     assert len(set(names)) == len(names) > 90
     assert {entry.is_live for entry in entries} == {True, False}
-    assert {"fig-alignment", "fig-11-architecture-figure"} <= set(names)
+    assert {"fig-alignment", "fig-architecture"} <= set(names)
 
 
 def test_a_live_figure_of_an_excursion_is_named_after_it(root):

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from zipfile import ZipFile
 
 import pytest
 from IPython.core.inputtransformer2 import TransformerManager
@@ -207,7 +208,9 @@ def test_the_colab_cell_installs_what_was_chosen_and_nothing_newer(colab):
 
 @pytest.mark.parametrize("place", [(FORK, "v3.0"), ()])
 def test_a_zip_beside_the_notebook_is_installed_instead(colab, place):
-    Path("my book-main.zip").touch()
+    for name in ("a thesis", "my book-main", "photographs"):
+        with ZipFile(f"{name}.zip", "w") as file:
+            file.writestr(f"{name}/{'tutorial_lib' if 'book' in name else 'x'}/a", "")
     assert colab(*place) == ['pip install -q "my book-main.zip"']
 
 

@@ -66,11 +66,8 @@ def show_curves(
     share = {"sharex": x is None, "sharey": True}
     with open_panels(len(panels), columns, size=size, **share) as (fig, axes):
         for ax, (title, lines) in zip(axes, panels.items(), strict=True):
-            for label, pair in (points or {}).items():
-                ax.scatter(*map(array, pair), label=label, **DOTS)
-            for label, (low, high) in (ranges or {}).items():
-                tint = {"color": colors[label], "alpha": TINT, "lw": 0}
-                ax.fill_between(x, array(low), array(high), **tint)
+            _draw_points(ax, points or {})
+            _tint_ranges(ax, x, ranges or {}, colors)
             _draw_lines(ax, x, lines, colors, notes or {})
             for style, (label, at) in zip(DASHES, (vlines or {}).items(), strict=False):
                 ax.axvline(at, color=GREY, ls=style, label=label)
@@ -81,6 +78,17 @@ def show_curves(
         name_axes(axes, columns, xlabel=xlabel, ylabel=ylabel)
         add_legend(fig, axes, least=2)
     return fig
+
+
+def _draw_points(ax, points):
+    for label, pair in points.items():
+        ax.scatter(*map(array, pair), label=label, **DOTS)
+
+
+def _tint_ranges(ax, x, ranges, colors):
+    for label, (low, high) in ranges.items():
+        tint = {"color": colors[label], "alpha": TINT, "lw": 0}
+        ax.fill_between(x, array(low), array(high), **tint)
 
 
 def _draw_lines(ax, x, lines, colors, notes):

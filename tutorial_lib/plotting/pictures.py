@@ -377,13 +377,12 @@ def show_vision_transformer(image, *, answer):
     colors = ["value", *["key"] * 9]
     first, *positions = picture.row("0123456789", 3.55, colors)
     outputs = picture.row("h" * 10, 4.55, colors)
-    for position in (first, *positions):
-        picture.text(position.x, 3.2, "+", "quiet", size=13)
+    picture.text(first.x, 3.2, "+", "quiet", size=13)
     for i, below in enumerate(positions):
+        picture.text(below.x, 3.2, "+", "quiet", size=13)
         row, column = divmod(i, 3)
         patch = image[:, size * row :, size * column :][:, :size, :size]
-        x, y = MIDDLE + 0.5 * column - 0.5, 0.35 + 0.5 * row
-        picture.image(Box(x, y, 0.44, 0.44), patch)
+        picture.image(Box(MIDDLE + column / 2 - 0.5, 0.35 + row / 2, 0.44, 0.44), patch)
         picture.image(Box(below.x, 2.05, 0.29, 0.29), patch)
         darkness = 1 - F.adaptive_avg_pool2d(patch, 2).mean(dim=0).reshape(4, 1)
         token = picture.cells(below.x - 0.055, 2.58, darkness, "key", side=0.11)
@@ -395,8 +394,7 @@ def show_vision_transformer(image, *, answer):
         picture.fan(output, [first, *positions], "query", 0.03 if i else 0.12)
     head = picture.box(first.x + 0.1, 5.27, "head", "value")
     picture.arrow(outputs[0], (first.x, head.edge(0, -1)[1]), "value")
-    said = picture.box(head.x + 1.4, 5.27, answer, "value")
-    picture.arrow(head, said, "value")
+    picture.arrow(head, picture.box(head.x + 1.4, 5.27, answer, "value"), "value")
     picture.names({0.85: "image", 2.05: "patches", 2.8: "tokens", 3.55: "positions"})
     picture.names({4.05: "encoder", 4.55: "outputs"})
     return picture.figure
