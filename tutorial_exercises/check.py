@@ -132,7 +132,7 @@ def shell():
 
 
 def by_name(lines):
-    """Let a cell ask about a name, in quotes, where the notebook has lost the answer."""
+    """Ask about a name, in quotes, where the notebook has lost what it stood for."""
     call = CALL.match(lines[0]) if lines else None
     if call and call[2].isidentifier() and call[2] not in shell().user_ns:
         return [lines[0].replace(call[2], f'"{call[2]}"', 1), *lines[1:]]
