@@ -5,10 +5,12 @@ chapter's exercises follow, solved, in the same kernel. A chapter that has passe
 run again before its cells, their outputs, or what it imports change; FORCE=1 runs all.
 """
 
+import contextlib
 import hashlib
 import os
 from pathlib import Path
 
+import nbval.kernel
 import pytest
 from solving import solved_cells
 
@@ -19,6 +21,20 @@ from tools.sheets import Sheet
 
 ROOT = Path(__file__).parents[1]
 os.environ.update(ENVIRONMENT)
+
+
+def started_twice(start):
+    """Start a kernel again that dies at once: another process may have its port."""
+
+    def started(**options):
+        with contextlib.suppress(RuntimeError):
+            return start(**options)
+        return start(**options)
+
+    return started
+
+
+nbval.kernel.start_new_kernel = started_twice(nbval.kernel.start_new_kernel)
 
 
 class Solved(pytest.Item):
