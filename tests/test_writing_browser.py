@@ -233,3 +233,18 @@ def test_a_reader_who_waits_is_told_what_for(shown):
     page.locator(".readout", has_text="Computing …").wait_for()
     wait_for_text(page, "text.length === 21")
     assert "After" in said(page) and "Computing" not in said(page)
+
+
+BROKEN = """
+window.Worker = class {
+  postMessage() { setTimeout(() => this.onerror()); }
+};
+"""
+
+
+def test_where_nothing_can_be_computed_the_reader_is_not_left_waiting(shown):
+    page = shown(writing(), script=BROKEN)
+    page.get_by_role("button", name="Next token").click()
+    page.locator(".readout", has_text="Cannot compute here.").wait_for()
+    page.wait_for_timeout(600)
+    assert said(page) == "Cannot compute here."

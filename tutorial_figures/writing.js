@@ -7,7 +7,7 @@ const LONGEST = 400;
 const LINE = 60;
 const LIKELY = 8;
 // Milliseconds after which the reader is told to wait.
-const PATIENCE = 300;
+const WAIT = 300;
 
 // The first message is the model, and each of the others asks for a text.
 function answerInWorker() {
@@ -71,10 +71,10 @@ function writing(root, data, host) {
     choose(now.at + right - up));
   text.classList.add("text");
   text.addEventListener("keydown", (event) => {
-    const steps = { Home: -LONGEST, End: LONGEST }[event.key];
-    if (!steps) return;
+    const by = { Home: -LONGEST, End: LONGEST }[event.key];
+    if (!by) return;
     event.preventDefault();
-    choose(now.at + steps);
+    choose(now.at + by);
   });
   text.onclick = ({ target }) => {
     const at = [...text.children].indexOf(target);
@@ -122,7 +122,10 @@ function writing(root, data, host) {
   // The model is unpacked when something is first asked of it.
   function ask(until, at = until - 1) {
     const { prompt, settings } = now;
-    thread ??= openWriter(data, shown, () => say("Nothing can be computed here."));
+    thread ??= openWriter(data, shown, () => {
+      clearTimeout(wait);
+      say("Cannot compute here.");
+    });
     id += 1;
     const off = [...now.off];
     const key = JSON.stringify([prompt, off, settings]);
@@ -130,7 +133,7 @@ function writing(root, data, host) {
     asked = { key, since, at };
     thread.postMessage({ id, prompt, settings, off, since, until: Math.min(until, LONGEST) });
     clearTimeout(wait);
-    wait = setTimeout(() => now.running || say("Computing …"), PATIENCE);
+    wait = setTimeout(() => now.running || say("Computing …"), WAIT);
     show();
   }
 
@@ -170,10 +173,9 @@ function writing(root, data, host) {
 
   // ---- what is shown
   function choose(at) {
-    run(false);
     now.at = clamp(at, 0, now.tokens.length - 1);
-    if (now.steps.length) show();
-    else ask(now.tokens.length, now.at);
+    run(false);
+    if (!now.steps.length) ask(now.tokens.length, now.at);
   }
 
   function show() {
