@@ -46,6 +46,11 @@ def _parser():
     option = add(_repository, "set the address that Colab fetches the book from")
     option("address", help="for example https://github.com/you/fork")
     option("--ref", help="a tag, branch or commit; default: the tag of the version")
+    option = add(
+        _questions, "write the questions for Moodle, Canvas, …"
+    )
+    option("--chapter", default="", help="for example 3; default: all")
+    option("--out", default="_build/questions.gift", help="default %(default)s")
     _add_exercises(add(_exercises, "write exercises for a class, or who passed what"))
     _add_figures(add(_figures, "write figures as files for slides and print"))
     return parser
@@ -101,6 +106,12 @@ def _repository(address, ref):
         print(f"Colab will take the tag {chosen}: commit this, then make the tag with")
         print(f"git tag {chosen} && git push origin HEAD {chosen}")
     return status
+
+
+def _questions(chapter, out):
+    from tools.questions import write_questions
+
+    print(f"Wrote {write_questions('.', out, chapter)} questions into {out}.")
 
 
 def _figures(**options):

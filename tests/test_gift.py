@@ -1,0 +1,81 @@
+"""The questions of the book for Moodle: each whole, with one right option."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tools.__main__ import main
+from tools.notebooks import chapters, read_notebook, short_name, tags_of
+from tools.questions import gift, write_questions
+
+ROOT = Path(__file__).parents[1]
+# As Moodle reads the format: a backslash takes its meaning from what follows.
+QUESTION = re.compile(
+    r"::(?P<name>(?:\\.|[^\\:])*)::\[html\](?P<asked>(?:\\.|[^\\{])*)"
+    r"\{\n(?P<answers>(?:\\.|[^\\}])*)\}\n"
+)
+ANSWER = re.compile(r"^(=|~|####)((?:\\.|[^\\=~#])*)$", re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    path = tmp_path_factory.mktemp("questions") / "all.gift"
+    write_questions(ROOT, path)
+    return path.read_text(encoding="utf-8")
+
+
+def test_every_question_of_the_book_is_written_and_nothing_else(written):
+    cells = [cell for path in chapters(ROOT) for cell in read_notebook(path)["cells"]]
+    asked = [cell for cell in cells if "predict" in tags_of(cell)]
+    found = [match["name"].split()[1] for match in QUESTION.finditer(written)]
+    assert found == [cell["id"] for cell in asked] and len(found) > 80
+    assert not QUESTION.sub("", written).strip()
+    assert "\n\n\n" not in written  # a blank line ends a question
+
+
+def test_the_right_option_is_the_one_that_the_book_calls_right(written):
+    rights = {
+        f"{short_name(path)} {cell['id']}": int(tag.removeprefix("right-"))
+        for path in chapters(ROOT)
+        for cell in read_notebook(path)["cells"]
+        for tag in tags_of(cell)
+        if tag.startswith("right-")
+    }
+    for match in QUESTION.finditer(written):
+        *options, feedback = ANSWER.findall(match["answers"])
+        marks = [mark for mark, _ in options]
+        assert marks.index("=") + 1 == rights[match["name"]]
+        assert marks.count("=") == 1 and len(marks) == marks.count("~") + 1 >= 2
+        assert feedback[0] == "####" and len(feedback[1]) > 40
+        assert "details" not in feedback[1] and ".ipynb" not in feedback[1]
+
+
+@pytest.mark.parametrize(
+    ("markdown", "expected"),
+    [
+        ("a: **b** = `{c}`", r"a\: <strong>b</strong> \= <code>\{c\}</code>"),
+        ("# not", r"<h1>not</h1>"),
+        ("one\n\ntwo", "<p>one</p> <p>two</p>"),
+        ("[chapter 3](03_a.ipynb#b), [paper](https://a.b)", None),
+        ("$x_i < 2$", None),
+    ],
+)
+def test_markdown_becomes_html_with_escapes(markdown, expected):
+    found = gift(markdown)
+    assert expected in (None, found)
+    assert "ipynb" not in found and "x_i < 2" not in found
+    if "paper" in markdown:
+        assert found == r'chapter 3, <a href\="https\://a.b">paper</a>'
+    if "$" in markdown:
+        assert r"\\(x_i &lt; 2\\)" in found
+
+
+def test_one_chapter_alone_and_a_sentence_where_there_is_none(tmp_path, capsys):
+    path = tmp_path / "three.gift"
+    assert main(["questions", "--chapter", "3", "--out", str(path)]) == 0
+    count = path.read_text(encoding="utf-8").count("::03 ")
+    assert capsys.readouterr().out == f"Wrote {count} questions into {path}.\n"
+    assert count >= 3
+    assert main(["questions", "--chapter", "77", "--out", str(path)]) == 1
+    assert "there is no chapter 77" in capsys.readouterr().err
