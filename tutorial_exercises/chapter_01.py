@@ -133,7 +133,7 @@ distributes its attention over the keys. Look at `dim=`.
 
 @Exercise("1.3", "The derivative is a covariance", axes="d_v d_k")
 def output_jacobian(query, keys, values):
-    """Return the derivative of the output by the query, from the formula above."""
+    """Return the derivatives of the output with respect to the query."""
     weights = (keys @ query).softmax(dim=0)  # (key,)
     centered_values = values - weights @ values
     centered_keys = keys - weights @ keys
@@ -218,8 +218,8 @@ right:
 
 @Exercise("1.4", "When does the gradient vanish?", tolerance=0)
 def smallest_lead():
-    """The first weight is about 1 - 2e^-lead, so its derivative by its own score is about
-    2e^-lead: 1.7e-6 at 14, 6e-7 at 15."""
+    """The first weight is about 1 - 2e^-lead, so its derivative with respect to its own
+    score is about 2e^-lead: 1.7e-6 at 14, 6e-7 at 15."""
     return 15
 
 
@@ -260,9 +260,9 @@ def _(answer):
 
 
 smallest_lead.hints = """
-- The derivative of a weight a by its own score is a(1 - a); by another score it is minus
-  the product of the two weights. The largest is that of the first weight by its own
-  score.
+- The derivative of a weight a with respect to its own score is a(1 - a); with respect to
+  another score it is minus the product of the two weights. The largest is that of the
+  first weight with respect to its own score.
 - Compute it in a loop: a is the first number of `torch.tensor([float(lead), 0,
   0]).softmax(dim=0)`.
 """
@@ -281,7 +281,7 @@ which fall more slowly than powers of 10.
 @Exercise("1.5", "Let it say that nothing fits", axes="query key")
 def weights_or_nothing(scores, null_score):
     """Softmax over the keys and a null key; return the weights of the keys."""
-    column = torch.full((len(scores), 1), null_score)
+    column = scores.new_full((len(scores), 1), null_score)  # (query, 1)
     weights = torch.cat([scores, column], dim=-1).softmax(dim=-1)
     return weights[:, :-1]  # what is left out is the weight of the null key
 
@@ -304,8 +304,8 @@ def _():
 
 weights_or_nothing.hints = """
 - The null key is one more key, with the same score for every query.
-- `torch.full((len(scores), 1), null_score)` is a column of that score;
-  `torch.cat([scores, column], dim=-1)` appends it to the others.
+- `scores.new_full((len(scores), 1), null_score)` is a column of that score, of the
+  type of the scores; `torch.cat([scores, column], dim=-1)` appends it to the others.
 - Take the softmax with the column, and then drop the column: `[:, :-1]`.
 """
 
@@ -336,6 +336,6 @@ Your softmax runs over the queries. Each query distributes its weight over the k
 last axis.
     softmax(dim=-1) → softmax(dim=0)
 right:
-    torch.full((len(scores), 1), null_score) → torch.full_like(scores[:, :1], null_score)
+    scores.new_full((len(scores), 1), null_score) → torch.full_like(scores[:, :1], null_score)
     weights[:, :-1] → (scores - scores.logsumexp(-1, keepdim=True).logaddexp(column)).exp()
 """
