@@ -27,6 +27,7 @@ from tutorial_lib.plotting.pictures import (
     show_rotary_encoding,
     show_scaled_dot_product,
     show_self_attention,
+    show_shift,
     show_transformer,
     show_transformer_block,
     show_vision_transformer,
@@ -64,6 +65,9 @@ PICTURES = {
     ),
     "induction head": lambda: show_induction_head(NAMED, earlier=1),
     "rotary": lambda: show_rotary_encoding([(3, 1), (10, 8)], degrees=[60, 25, 12]),
+    "shift": lambda: show_shift(
+        ["<bos>", "l'", "oiseau", "dort"], ["l'", "oiseau", "dort", "<eos>"], position=1
+    ),
     "transformer": lambda: show_transformer(
         ["the", "bird", "sleeps"],
         ["<bos>", "l'", "oiseau", "ne"],
@@ -296,6 +300,17 @@ def test_the_encoder_sees_everything_and_the_decoder_its_past():
     assert writes[2:4] == pytest.approx(texts(fig)["dort"][0], abs=0.2)
     [cut] = [line.get_xdata()[0] for line in fig.axes[0].lines]
     assert texts(fig)["BERT"][0][0] < cut < texts(fig)["GPT"][0][0]
+
+
+def test_the_masked_arrow_leads_from_a_target_s_copy_to_the_target():
+    fig = PICTURES["shift"]()
+    found = texts(fig)
+    aim, copy = sorted(found["oiseau"], key=lambda place: place[1])
+    seen = [line[2] for line in arrows(fig, "query")]
+    assert seen == pytest.approx([found["<bos>"][0][0], aim[0]])  # not the copy
+    [(start, _, end, *_)] = arrows(fig, "key")
+    assert (start, end) == pytest.approx((copy[0], aim[0]), abs=0.05)
+    assert copy[0] > aim[0]
 
 
 def test_who_writes_looks_back_and_draws_what_stands_at_the_end():

@@ -162,6 +162,19 @@ class Picture:
         height, width = (side * count for count in numbers.shape)
         return Box(x + width / 2, y + height / 2, width, height)
 
+    def matrix(self, x, y, name, numbers, color, *, side, chosen=None, is_above=False):
+        """Draw a named matrix below ``y`` or above it, and return where it ends.
+
+        ``side`` and ``chosen`` are those of `cells`; its shape stands at its name.
+        """
+        top = y - side * len(numbers) if is_above else y
+        place = self.cells(x, top, numbers, color, side=side, chosen=chosen)
+        at = top - 0.36 if is_above else place.edge(0, 1)[1] + 0.17
+        self.text(place.x, at, name, color)
+        shape = f"({', '.join(map(str, numbers.shape))})"
+        self.text(place.x, at + 0.2, shape, "quiet", size=9)
+        return x + place.width
+
     def image(self, place, image):
         """Show an image (3, height, width) with values from 0 to 1 at ``place``."""
         ax = self.inset(place, xticks=[], yticks=[])

@@ -89,29 +89,18 @@ def show_scaled_dot_product(queries, keys, values, *, query):
     left, y = (WIDTH - 1.2 - width * side) / 2, 0.6 + side * max(keys.shape)
     picture = Picture(y + side * len(queries) + 0.5)
     style = {"side": side, "chosen": query}
-    asked = _matrix(picture, left, y, "queries", queries, "query", **style)
-    scored = _matrix(picture, asked + NEAR, y, "scores", scores, "quiet", **style)
-    weighed = _matrix(picture, scored + 1, y, "weights", weights, "query", **style)
-    _matrix(picture, weighed + NEAR, y, "outputs", weights @ values, "value", **style)
+    asked = picture.matrix(left, y, "queries", queries, "query", **style)
+    scored = picture.matrix(asked + NEAR, y, "scores", scores, "quiet", **style)
+    weighed = picture.matrix(scored + 1, y, "weights", weights, "query", **style)
+    picture.matrix(weighed + NEAR, y, "outputs", weights @ values, "value", **style)
     above = {"side": side, "is_above": True}
-    _matrix(picture, asked + NEAR, y - NEAR, "keysᵀ", keys.T, "key", **above)
-    _matrix(picture, weighed + NEAR, y - NEAR, "values", values, "value", **above)
+    picture.matrix(asked + NEAR, y - NEAR, "keysᵀ", keys.T, "key", **above)
+    picture.matrix(weighed + NEAR, y - NEAR, "values", values, "value", **above)
     middle = y + side * len(queries) / 2
     picture.arrow((scored, middle), (scored + 1, middle), "ink")
     picture.text(scored + 0.5, middle - 0.17, r"÷ $\sqrt{d_k}$").set_parse_math(True)
     picture.text(scored + 0.5, middle + 0.19, "softmax")
     return picture.figure
-
-
-def _matrix(picture, x, y, name, matrix, color, *, side, chosen=None, is_above=False):
-    """Draw a matrix below the height ``y`` or above it; return where it ends."""
-    top = y - side * len(matrix) if is_above else y
-    place = picture.cells(x, top, matrix, color, side=side, chosen=chosen)
-    at = top - 0.36 if is_above else place.edge(0, 1)[1] + 0.17
-    picture.text(place.x, at, name, color)
-    shape = f"({', '.join(map(str, matrix.shape))})"
-    picture.text(place.x, at + 0.2, shape, "quiet", size=9)
-    return x + place.width
 
 
 def show_masks(words, *, query, prompt):
@@ -329,6 +318,17 @@ def show_transformer(source, target, following, *, names):
     picture.line((cut, 0.05), (cut, 3.35), "quiet")
     picture.names({0.2: names[0], 1.51: "encoder", 3.22: "English"}, x=0.1)
     picture.names({0.2: names[1], 0.64: "decoder", 3.22: "French"}, x=cut + 0.2)
+    return picture.figure
+
+
+def show_shift(inputs, targets, *, position):
+    """Draw what the target at a ``position`` is predicted from, and its masked copy."""
+    picture, seen = Picture(2.0), position + 1
+    aims = picture.row(targets, 0.3, _only(targets, position, "value"), name="targets")
+    read = picture.row(inputs, 1.7, _only(inputs, seen, "key"), name="inputs")
+    picture.fan(aims[position], read[:seen], "query", 0.2)
+    picture.arrow(read[seen], aims[position], "key")
+    picture.text(read[seen].x - 0.15, 1.0, "masked", "key", align="left")
     return picture.figure
 
 
