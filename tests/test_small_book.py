@@ -337,7 +337,7 @@ def test_imports_the_picture_s_code_and_what_proves_it_are_folded(chapter_at):
     for part in ("imported = 1", "shown = 1", "assert True", "@title"):
         assert part not in seen
     page.get_by_text("✓ checked: there is an end").click()
-    page.get_by_text("Setup: what this chapter imports").click()
+    page.get_by_text("Setup: what this page imports").click()
     seen = page.evaluate(SEEN)
     assert "assert True" in seen and "imported = 1" in seen
     assert "@title" not in seen

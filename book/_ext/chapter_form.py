@@ -28,7 +28,7 @@ from sphinx.util import logging
 LOGGER = logging.getLogger(__name__)
 DARK = "application/vnd.attention-book.dark+png"
 SUMMARIES = {
-    "setup": "Setup: what this chapter imports",
+    "setup": "Setup: what this page imports",
     "picture": "How this picture is drawn",
     "aside": "{}",
     "claim": "✓ checked: {}",
