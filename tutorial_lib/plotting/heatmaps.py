@@ -46,7 +46,7 @@ def show_heatmaps(
     labels has none. Raises ValueError for weights outside 0 to 1, and labels, mask or
     outline that do not match the axes.
     """
-    weights = torch.as_tensor(weights).detach().cpu().float()
+    weights = _as_tensor(weights).detach().cpu().float()
     _check_heatmaps(weights, query_labels, key_labels, scores)
     grid = weights[(None,) * (4 - weights.ndim)]  # (row, column, query, key)
     hidden = torch.tensor(False) if mask is None else ~mask
@@ -70,6 +70,16 @@ def show_heatmaps(
         if framed.any():
             add_legend(fig, outline_label)
     return fig
+
+
+def _as_tensor(weights):
+    try:
+        return torch.as_tensor(weights)
+    except (RuntimeError, TypeError, ValueError):
+        raise ValueError(
+            f"weights must be one tensor, got a {type(weights).__name__}: of recorded "
+            "maps pass the heads of one sentence, such as maps['layers.0'][0]"
+        ) from None
 
 
 def _check_heatmaps(weights, query_labels, key_labels, scores):
