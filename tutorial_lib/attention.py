@@ -25,6 +25,8 @@ def masked_softmax(scores, mask=None):
     the query may attend. A query that may attend to nothing gets weights 0. Raises
     ValueError if the mask is not boolean or does not broadcast to the scores.
     """
+    if not scores.is_floating_point():
+        scores = scores.to(torch.get_default_dtype())  # a half cannot be whole
     if mask is None:
         return scores.softmax(dim=-1)
     check_mask(mask, scores.shape)

@@ -8,6 +8,8 @@ This module downloads nothing, and knows neither what the classes mean nor how p
 are to be scaled.
 """
 
+from numbers import Integral
+
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -108,6 +110,11 @@ class VisionTransformer(nn.Module):
 
 
 def _check_options(image_size, patch_size, pool, positions):
+    if not (isinstance(image_size, Integral) and isinstance(patch_size, Integral)):
+        raise ValueError(
+            "image_size and patch_size are sides of squares, in whole pixels: got "
+            f"{image_size} and {patch_size}"
+        )
     if not 1 <= patch_size <= image_size or image_size % patch_size:
         raise ValueError(
             f"patch_size must divide image_size: {patch_size} does not divide "
