@@ -60,7 +60,8 @@ def attention_weights(queries, keys, mask=None, *, causal=False):
 
     ``queries`` (..., query, d_k), ``keys`` (..., key, d_k); the weights are
     (..., query, key). ``causal`` lets query i attend to keys 0 to i, besides any mask.
-    The first half of Vaswani et al. (2017), equation 1.
+    The first half of Vaswani et al. (2017), equation 1. Raises ValueError for a mask
+    that does not fit the weights.
     """
     precise = torch.promote_types(queries.dtype, torch.float32)
     queries, keys = queries.to(precise), keys.to(precise)  # float16 ends at 65504

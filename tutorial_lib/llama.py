@@ -151,7 +151,8 @@ class Llama(nn.Module):
     def forward(self, tokens, kv_cache=None):
         """Return the logits (batch, token, vocab) of what follows each token.
 
-        As in `GPT`: tokens follow those of a ``kv_cache``, and too many are refused.
+        As in `GPT`: tokens follow those of a ``kv_cache``. Raises ValueError for no
+        tokens, and for more than max_tokens.
         """
         end = tokens.shape[1] + (kv_cache.length if kv_cache else 0)
         if not 0 < tokens.shape[1] <= end <= self.max_tokens:

@@ -93,7 +93,10 @@ class VisionTransformer(nn.Module):
         return self.head(x.mean(dim=1) if self.pool == "mean" else x[:, 0])
 
     def embed(self, images):
-        """Return the tokens (batch, token, d_model) of ``images``: equation 1."""
+        """Return the tokens (batch, token, d_model) of ``images``: equation 1.
+
+        Raises ValueError for images of another size than the model was made for.
+        """
         if images.shape[1:] != self.image_shape:
             expected = ", ".join(map(str, self.image_shape))
             raise ValueError(
