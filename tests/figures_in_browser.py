@@ -70,7 +70,7 @@ def maker(show, *given, **named):
 
 
 architecture = maker(figures.show_architecture, CODE)
-attention = maker(figures.show_attention, WEIGHTS, WORDS)
+attention = maker(figures.show_attention, WEIGHTS, WORDS, layer=0)
 generation = maker(figures.show_generation, LOGITS, BACKWARD, TEXT, TEXT)
 induction = maker(figures.show_induction)
 kernel_regression = maker(figures.show_kernel_regression, X, Y, query=1.2, width=0.6)
@@ -78,7 +78,7 @@ learning = maker(
     figures.show_learning, KEYS, PLACES, labels=TOWNS, landmarks={"middle": [1, 0.5]}
 )
 objects = maker(figures.show_objects, SCENES, SAID_OF_SCENES, SCENE_MASKS, steps=STEPS)
-patches = maker(figures.show_patch_attention, PATCH_WEIGHTS, IMAGE)
+patches = maker(figures.show_patch_attention, PATCH_WEIGHTS, IMAGE, layer=0)
 positions = maker(figures.show_positions, 40, 8)
 sampling = maker(figures.show_sampling, SCORES, NAMES)
 softmax = maker(figures.show_softmax, SCORES, labels=NAMES, d_k=64)

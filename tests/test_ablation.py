@@ -40,6 +40,7 @@ def test_rollout_multiplies_later_layers_from_the_left():
     one, other = torch.rand(2, 3, 4, 5, 5, generator=torch.manual_seed(0)).softmax(-1)
     halves = [(w.mean(1) + torch.eye(5)) / 2 for w in (one, other)]
     assert torch.allclose(rollout([one, other]), halves[1] @ halves[0])
+    assert torch.equal(rollout({"one": one, "other": other}), rollout([one, other]))
     assert torch.allclose(rollout([one, other]).sum(-1), torch.ones(3, 5))
 
 

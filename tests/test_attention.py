@@ -64,6 +64,12 @@ class TestMaskedSoftmax:
         weights = masked_softmax(scores, torch.tensor([True, False, False]))
         assert weights.tolist() == [[1, 0, 0]]
 
+    @pytest.mark.parametrize("mask", [None, torch.tensor([True, True, False])])
+    def test_whole_scores_have_weights_that_are_not_whole(self, mask):
+        scores = torch.tensor([[0, 1, 2]])
+        weights = masked_softmax(scores, mask)
+        assert weights.equal(masked_softmax(scores.float(), mask))
+
 
 class TestNadarayaWatson:
     def test_the_estimate_is_the_mean_of_the_values_within_reach(self):

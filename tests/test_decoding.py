@@ -88,9 +88,23 @@ def test_dropout_is_off_and_comes_back(decode):
     once, again = (decode(model, first, state, **options) for _ in range(2))
     assert once.log_probs.equal(again.log_probs) and not once.log_probs.requires_grad
     assert model.training and model.decoder.dropout.training
+    model.encoder.eval()  # somebody's choice
+    decode(model, first, state, **options)
+    assert model.training and not model.encoder.training
     with pytest.raises(IndexError):
         decode(model, first + 99, state, **options)
     assert model.training
+
+
+@pytest.mark.parametrize("decode", [greedy, sample, partial(beam_search, num_beams=2)])
+def test_whatever_has_a_step_is_a_model(decode):
+    class Counting:
+        def decode_step(self, tokens, state):
+            return 1e4 * torch.eye(9)[(tokens[:, 0] + 1) % 9], state
+
+    first, state = torch.tensor([[3], [5]]), torch.zeros(2)
+    found = decode(Counting(), first, state, max_new_tokens=5, eos=8)
+    assert found.tokens == [[4, 5, 6, 7], [6, 7]]
 
 
 def test_select_reaches_into_every_kind_of_state_and_keeps_it():

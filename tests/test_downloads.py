@@ -227,6 +227,14 @@ def test_lines_end_at_newlines_only(tmp_path, before, newline, end):
     assert read_shakespeare(folder=tmp_path) == "\n".join([*PLAY, ""])
 
 
+@pytest.mark.parametrize("end", ["", "\r"])
+def test_lines_of_an_old_mac_end_at_carriage_returns(tmp_path, end):
+    (tmp_path / "shakespeare").mkdir()
+    content = ("\r".join(PLAY) + end).encode()
+    (tmp_path / "shakespeare" / "input.txt").write_bytes(content)
+    assert read_shakespeare(folder=tmp_path) == "\n".join([*PLAY, ""])
+
+
 def test_shakespeare_has_the_checksum_and_the_size_that_are_told():
     if not SHARED.exists():
         pytest.skip(f"needs copies of the data in {SHARED}")
@@ -234,6 +242,32 @@ def test_shakespeare_has_the_checksum_and_the_size_that_are_told():
     assert (len(text), len({*text})) == (1_115_394, 65)
     checksum = hashlib.sha256(text.encode()).hexdigest()
     assert downloads.FILES["shakespeare/input.txt"][1] == checksum
+
+
+ENGLISH, FRENCH, GERMAN = "I see the cat.", "Je vois le chat.", "Ich sehe die Katze."
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        (
+            (ENGLISH, GERMAN),
+            "column 2 is not French: of 200 lines, 0 have one of its mo",
+        ),
+        ((FRENCH, ENGLISH), "column 1 is not English: of 200 lines"),
+        (("1", "eng", ENGLISH), "column 1 is not English"),
+        (("1", ENGLISH, "2", FRENCH), "line 1 has 4 columns, not 2 or 3"),
+    ],
+)
+def test_columns_of_something_else_are_refused(tmp_path, columns, message):
+    (tmp_path / "tatoeba").mkdir()
+    path = tmp_path / "tatoeba/fra.txt"
+    path.write_text(200 * ("\t".join(columns) + "\n"))
+    with pytest.raises(DataError, match=message) as caught:
+        read_tatoeba(folder=tmp_path)
+    assert "\n" not in str(caught.value)
+    path.write_text(200 * f"{ENGLISH}\t{FRENCH}\n")
+    assert read_tatoeba(folder=tmp_path) == 200 * [(ENGLISH, FRENCH)]
 
 
 @pytest.fixture

@@ -31,6 +31,7 @@ from tutorial_figures.inputs import pack
 
 WORDS = ["I", "love", "cats"]
 WEIGHTS = torch.tensor([[0.5, 0.25, 0.25], [0.0, 1.0, 0.0], [0.0004, 0.1996, 0.8]])
+BATCH = torch.stack(2 * [WEIGHTS[None]])  # of two sentences
 IMAGE, CORNERS = torch.linspace(0, 1, 16).reshape(4, 4), [[0, 0], [1, 0], [0, 1]]
 FIVE = torch.full((5, 5), 0.2)
 NOISE = np.random.default_rng(0).random((900, 900))
@@ -56,10 +57,9 @@ def generate(logits=LOGITS, maps=BACKWARD, tokens=TEXT, words=TEXT, **options):
     return show_generation(logits, maps, tokens, words, **options)
 
 
-def look(tokens=5, image=IMAGE, **options):
-    return show_patch_attention(
-        torch.full((tokens, tokens), 1 / tokens), image, **options
-    )
+def look(tokens=5, image=IMAGE, *, weights=None, **options):
+    alike = torch.full((tokens, tokens), 1 / tokens)
+    return show_patch_attention(alike if weights is None else weights, image, **options)
 
 
 def detect(images=SCENES, names=SAID, masks=SCENE_MASKS, steps=STEPS):
@@ -78,6 +78,21 @@ REFUSED = [
     (lambda: attend(keys=WORDS[:1]), "there are 3 query tokens and 1 key tokens"),
     (lambda: attend(WEIGHTS[0]), r"must be \(query, key\), .* got \(3,\)"),
     (lambda: attend(WEIGHTS[None, None, None]), r"got \(1, 1, 1, 3, 3\)"),
+    (lambda: attend(BATCH), r"\(2, 1, 3, 3\) may be 2 layers or sentences: pass layer"),
+    (lambda: look(weights=torch.stack(2 * [FIVE[None]])), "2 layers or sentences"),
+    (
+        lambda: attend([BATCH, BATCH]),
+        r"one \(1, head, query, key\) for each layer, got",
+    ),
+    (
+        lambda: attend({"a": BATCH}),
+        r"pick a sentence, as in \[one\[:1\] for one in maps",
+    ),
+    (
+        lambda: attend([BATCH[:1], BATCH[0, :, :2]]),
+        "layers must have maps of one shape",
+    ),
+    (lambda: attend([]), r"must be \(query, key\), .* got \(0,\)"),
     (lambda: attend(torch.eye(257), range(257)), "257 tokens are more than the 256"),
     (lambda: pack(NOISE), r"make a cell of 1\.\d MB, more than 1: pass"),
     (lambda: attend(layer=1), "layer 1 does not exist: choose 0 to 0"),

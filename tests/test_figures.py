@@ -337,7 +337,8 @@ def test_half_precision_weights_are_welcome():
 )
 def test_layers_travel_with_the_mean_of_their_heads(show):
     weights = softmaxed(2, 3, 5, 5, seed=2)
-    for given in (weights, list(weights[:, None])):
+    layers = list(weights[:, None])
+    for given in (weights, layers, dict(enumerate(layers)), list(weights)):
         data = show(given, layer=1, head="mean").data
         numbers = (codes_of(data, (2, 4, 5, 5)) - 1.0) / 1000
         assert np.abs(numbers[:, :3] - weights.numpy()).max() <= 0.0005
@@ -492,7 +493,7 @@ def test_layer_head_and_image_change_the_picture_of_the_patches():
         patches(layer=1),
         patches(head=1),
         patches(head="mean"),
-        show_patch_attention(PATCH_WEIGHTS, drawn(3, 6, 8, seed=4)),
+        show_patch_attention(PATCH_WEIGHTS, drawn(3, 6, 8, seed=4), layer=0),
     ]
     assert len({figure.png for figure in figures}) == len(figures)
 

@@ -153,6 +153,16 @@ def test_at_first_all_tokens_are_about_as_likely():
     assert logits.softmax(-1).max() < 0.12
 
 
+def test_what_is_added_to_the_tokens_begins_smaller_the_more_layers_add():
+    torch.manual_seed(0)
+    model = GPT(50, 128, 2, 8, max_tokens=50)
+    weights = dict(model.named_parameters())
+    for name, weight in weights.items():
+        adds = name.endswith(("W_O.weight", "W_2.weight"))
+        if weight.ndim == 2:  # sixteen sub-layers add
+            assert abs(weight.std() / (0.02 / 4 if adds else 0.02) - 1) < 0.04, name
+
+
 def test_dropout_is_that_of_every_part():
     model = make(dropout=0.3)
     rates = {part.p for part in model.modules() if isinstance(part, torch.nn.Dropout)}
@@ -182,6 +192,8 @@ def broken(change):
         del weights["h.1.ln_1.bias"]
     elif change == "transposed":
         weights[attention] = weights[attention].T
+    elif change == "axes":
+        weights["h.1.mlp.c_fc.bias"] = torch.tensor(0.0)
     elif change == "empty":
         weights.clear()
     elif change == "a path":
@@ -196,6 +208,7 @@ def broken(change):
         ("more", "1 weights are not GPT-2's: h.0.crossattention"),
         ("missing", "1 weights are missing: h.1.ln_1.bias"),
         ("transposed", "layers.1.attention.W_Q.weight .* have to be transposed"),
+        ("axes", r"h\.1\.mlp\.c_fc\.bias is \(\), expected 1 axes"),
         ("empty", "weights are missing: h.0.attn.c_attn.bias"),
         ("a path", r"torch.load\(path\).*: got str"),
     ],

@@ -114,6 +114,21 @@ def test_heads_that_cannot_be_divided_are_refused(sizes, message):
         GroupedQueryAttention(*sizes)
 
 
+@pytest.mark.parametrize(
+    ("mask", "message"),
+    [
+        (torch.ones(5, 5), "mask must be boolean"),
+        (torch.ones(5, 4).bool(), r"mask \(5, 4\) does not broadcast"),
+    ],
+)
+def test_a_mask_that_does_not_fit_is_refused(mask, message):
+    layer, x = GroupedQueryAttention(16, 4, 2), torch.randn(2, 5, 16)
+    with pytest.raises(ValueError, match=message):
+        layer(x, x, x, mask)
+    hidden = torch.arange(5) < 4
+    assert layer(x, x, x, hidden).equal(layer(x, x, x, hidden.expand(5, 5)))
+
+
 # --- The model --------------------------------------------------------------------
 
 

@@ -117,6 +117,8 @@ WRONG = [
     (alignment_accuracy, ([WEIGHTS], [set()]), "gold has no link at all"),
     (alignment_accuracy, ([WEIGHTS], [{(0, 3)}]), r"the 3 columns of weights\[0\]"),
     (alignment_accuracy, ([WEIGHTS], [{(0, -1)}]), r"the 3 columns of weights\[0\]"),
+    (alignment_accuracy, ([WEIGHTS], [{(0, 0), (1, 3)}]), r"the 3 columns of weights"),
+    (alignment_accuracy, ([WEIGHTS], [{(-1, 0)}]), r"columns of weights\[0\], or bef"),
     (alignment_accuracy, ([WEIGHTS], []), "1 weights and 0 gold"),
 ]
 

@@ -257,7 +257,7 @@ def test_patches_without_a_class_token_show_no_chip(shown, barriers):
 
 
 def test_a_patch_that_is_named_speaks_first_and_after_escape(shown):
-    page = shown(show_patch_attention(PATCH_WEIGHTS, IMAGE, first=(0, 3)))
+    page = shown(show_patch_attention(PATCH_WEIGHTS, IMAGE, layer=0, first=(0, 3)))
     assert_shows(page, (0, 3))
     page.mouse.click(*in_patches(page, (2, 1)))
     press_in_stage(page, "Escape")

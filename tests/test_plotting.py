@@ -177,7 +177,19 @@ def test_sixteen_words_on_both_axes_of_two_panels_do_not_overlap():
     [
         (torch.tensor([[-0.1, 1.1]]), {}, "pass scores=True"),
         (torch.rand(2), {}, r"got \(2,\)"),
+        ({"a": torch.rand(2, 2)}, {}, "one tensor, got a dict: of recorded maps pass"),
+        ([torch.rand(2, 2)] * 2, {}, "one tensor, got a list"),
         (torch.rand(2, 2), {"key_labels": ["a"]}, "1 key_labels for 2 key"),
+        (
+            torch.rand(2, 3),
+            {"mask": torch.ones(2, 3)},
+            "^mask must be boolean, got flo",
+        ),
+        (
+            torch.rand(2, 3),
+            {"mask": torch.ones(3, 2) > 0},
+            r"mask \(3, 2\) does not br",
+        ),
         (torch.rand(2, 3), {"outline": {(2, 1)}}, r"\(2, 1\) lies outside .* 2 quer"),
         (torch.rand(2, 3), {"outline": {(0, -1)}}, r"\(0, -1\) lies outside"),
         (torch.rand(2, 3), {"outline": torch.ones(2, 3)}, "boolean, .* got float32"),

@@ -70,7 +70,7 @@ def test_sinusoids_are_not_learned():
     "make", [lambda: SinusoidalEncoding(5, 9), lambda: RotaryEncoding(5)]
 )
 def test_an_odd_size_is_refused_with_the_next_even_one(make):
-    with pytest.raises(ValueError, match=r"must be even.*got 5, use 6"):
+    with pytest.raises(ValueError, match=r"^the size must be even.*got 5, use 6"):
         make()
 
 

@@ -50,6 +50,17 @@ def attention_weights(Q, K, mask=None):
     return masked_softmax(Q @ K.mT / Q.shape[-1] ** 0.5, mask)
 
 
+def refuse(model, *inputs, because):
+    """Expect a ValueError of one line, and no map."""
+    with (
+        pytest.raises(ValueError, match=because) as error,
+        record_attention(model) as maps,
+    ):
+        model(*inputs)
+    assert maps == {}
+    assert "\n" not in str(error.value)
+
+
 class Model(nn.Module):
     """Somebody's model: whatever function it is given."""
 
@@ -222,7 +233,6 @@ NO_ATTENTION = [
     lambda w, V: w,
     lambda w, V: w.argmax(dim=-1),
     lambda w, V: w.log() @ V,
-    lambda w, V: (w[..., None] * V[:, :, None]) @ torch.ones(8, 3),
     lambda w, V: (w > 0.2).float() @ V,
     lambda w, V: torch.einsum("bhqk,bhqd->bhqkd", w, V),
     lambda w, V: torch.einsum("bhqk,bhqk->bh", w, w),
@@ -281,15 +291,157 @@ class TestSomebodysOwnSoftmax:
 
     @pytest.mark.parametrize("use", NO_ATTENTION)
     def test_a_softmax_that_weighs_no_values_is_no_attention(self, use):
-        message = "Model ran, but nothing in it attended"
-        model = own_softmax(use)
-        with pytest.raises(ValueError, match=message), record_attention(model) as maps:
-            model(*torch.randn(3, 3, 2, 5, 8))
-        assert maps == {}
+        message = "Model ran, but no attention could be recorded: it has neither"
+        refuse(own_softmax(use), *torch.randn(3, 3, 2, 5, 8), because=message)
 
     def test_a_classifiers_last_softmax_is_not_among_the_maps(self):
         model = nn.Sequential(TwoLayers(), nn.Linear(8, 5), nn.Softmax(dim=-1))
         assert list(recorded(model, torch.randn(3, 5, 8))) == ["0.first", "0.second"]
+
+
+def by_heads(w, V):
+    (first, second), V = w.chunk(2, dim=1), V.chunk(2, dim=1)
+    return torch.cat((first @ V[0], second @ V[1]), dim=1)
+
+
+def by_queries(w, V):
+    return torch.cat((w[:, :, 3:] @ V, w.narrow(2, 0, 3) @ V), dim=2)
+
+
+def by_keys(w, V):
+    first, rest = w.split((2, 3), dim=-1)
+    return first @ V[:, :, :2] + rest @ V[:, :, 2:]
+
+
+def by_sentences(w, V):
+    return torch.stack([torch.bmm(*pair) for pair in zip(w, V, strict=True)])
+
+
+def one_by_one(w, V):
+    return torch.stack([w[0, 0, i].matmul(V[0, 0]) for i in range(5)])
+
+
+def added(w, V):
+    zeros, (w, V) = torch.zeros(6, 5, 8), (x.flatten(0, 1) for x in (w, V))
+    return torch.baddbmm(zeros, w, V)
+
+
+def twice(w, V):
+    return w @ V + w.mul(1) @ V
+
+
+PIECES = [by_heads, by_queries, by_keys, by_sentences, added, twice]
+NOT_FOLLOWED = {
+    "cat": lambda w, V: torch.cat((w, w), -1) @ torch.cat((V, V), -2),
+    "pad": lambda w, V: F.pad(w, (0, 1)) @ F.pad(V, (0, 0, 0, 1)),
+    "add": lambda w, V: (w + 0.1).tril() @ V,
+    "mean": lambda w, V: w.mean(dim=1) @ V[:, 0],
+    "linear": lambda w, V: F.linear(w, V[0, 0].mT),
+    "tensordot": lambda w, V: torch.tensordot(w, V[0, 0], 1),
+    r"\*": lambda w, V: (w[..., None] * V[:, :, None]).sum(dim=-2),
+    "einsum": lambda w, V: torch.einsum("bhqk,hg->bgqk", w, torch.ones(2, 2)) @ V,
+    "matmul": lambda w, V: (w.mT @ V) @ V.mT,
+    "some queries only": lambda w, V: w[:, :, 1:] @ V,
+}
+
+
+class TestAttentionInPieces:
+    @pytest.mark.parametrize("use", PIECES)
+    def test_pieces_make_one_map_with_the_axes_of_the_softmax(self, use):
+        Q, K, V = torch.randn(3, 3, 2, 5, 8)
+        weights = recorded(own_softmax(use), Q, K, V)[""]
+        assert_close(weights, attention_weights(Q, K))
+
+    def test_a_query_at_a_time(self):
+        Q, K, V = torch.randn(3, 1, 1, 5, 8)
+        weights = recorded(own_softmax(one_by_one), Q, K, V)[""]
+        assert_close(weights, attention_weights(Q, K))
+
+    def test_batch_and_head_are_told_apart_though_bmm_has_them_merged(self):
+        Q, K, V = torch.randn(3, 3, 2, 5, 8)
+
+        def heads_first(w, V):
+            w, V = (x.transpose(0, 1).reshape(6, 5, -1) for x in (w, V))
+            return F.dropout(w, 0.9).bmm(V)
+
+        for use in (bmm_of_copies, heads_first):
+            weights = recorded(own_softmax(use), Q, K, V)[""]
+            assert_close(weights, attention_weights(Q, K))
+
+    def test_a_sink_that_has_no_value_has_no_column(self):
+        class Sink(nn.Module):
+            def forward(self, x):
+                scores = F.pad(x @ x.mT, (0, 1))
+                return scores.softmax(dim=-1)[..., :-1] @ x
+
+        x = torch.randn(3, 5, 8)
+        weights = recorded(nn.Sequential(TwoLayers(), Sink()), x)["1"]
+        assert weights.shape == (3, 1, 5, 5)
+        assert weights.sum(-1).lt(1).all()
+
+    def test_two_softmaxes_of_which_one_is_cut_are_joined(self):
+        def in_blocks(x):
+            first = (x[:, :2] @ x.mT).softmax(dim=-1) @ x
+            twice = x[:, 2:] @ torch.cat((x, x), 1).mT
+            return torch.cat((first, twice.softmax(dim=-1)[..., :5] @ x), 1)
+
+        x = torch.randn(3, 5, 8)
+        weights = (x @ x.mT).softmax(dim=-1)[:, None]
+        weights[:, :, 2:] /= 2
+        assert_close(recorded(Model(in_blocks), x)[""], weights)
+
+    def test_weights_that_two_layers_use_are_the_map_of_both(self):
+        class Uses(nn.Module):
+            def forward(self, w, V):
+                return w @ V
+
+        model = Model(lambda x: model.b(w := x.softmax(-1), model.a(w, x)))
+        model.a, model.b = Uses(), Uses()
+        x = torch.randn(3, 5, 5)
+        maps = recorded(model, x)
+        assert list(maps) == ["a", "b"]
+        assert all(weights[:, 0].equal(x.softmax(-1)) for weights in maps.values())
+
+    @pytest.mark.parametrize(("why", "use"), NOT_FOLLOWED.items())
+    def test_what_is_not_followed_is_named(self, why, use):
+        model, inputs = own_softmax(use), torch.randn(3, 3, 2, 5, 8)
+        refuse(model, *inputs, because=rf"it is not followed in '' \({why}\)$")
+
+    def test_a_warning_names_the_layers_that_have_no_map(self):
+        model = Model(lambda x: model.own(*[model.layer(x)[:, None]] * 3))
+        model.layer, model.own = TwoLayers(), own_softmax(NOT_FOLLOWED["cat"])
+        with pytest.warns(UserWarning, match=r"followed in 'own' \(cat\)"):
+            maps = recorded(model, torch.randn(3, 5, 8))
+        assert list(maps) == ["layer.first", "layer.second"]
+
+    def test_only_the_last_call_counts(self):
+        model = own_softmax(lambda w, V: (w[:, :, :2] if len(V) == 2 else w) @ V)
+        Q, K, V = torch.randn(3, 3, 2, 5, 8)
+        with record_attention(model) as maps:
+            model(Q[:2], K[:2], V[:2])
+            model(Q, K, V)
+        assert_close(maps[""], attention_weights(Q, K))
+        outer = Model(lambda: None)
+        outer.part = model
+        with record_attention(outer) as maps:
+            outer.part(Q[:2], K[:2], V[:2])
+            outer.part(Q, K, V)
+        assert list(maps) == ["part"]
+
+    @pytest.mark.filterwarnings("ignore:flex_attention called without")
+    def test_flex_attention_is_named(self):
+        from torch.nn.attention.flex_attention import flex_attention
+
+        x = torch.randn(1, 2, 16, 16)
+        refuse(Model(lambda x: flex_attention(x, x, x)), x, because="flex_attention")
+
+    @pytest.mark.parametrize(
+        "attend", [own_softmax(USES["@"]), TestTorchsFusedFunction.FUSED]
+    )
+    def test_where_there_are_no_values_there_is_no_map(self, attend):
+        x, message = torch.randn(3, 2, 5, 8), "'' has no values to be recorded: run"
+        refuse(attend, *[x.to("meta")] * 3, because=message)
+        refuse(Model(torch.vmap(attend)), x, x, x, because="no values to be recorded")
 
 
 class TestWhatIsNotFinite:
@@ -380,7 +532,7 @@ class TestCalls:
         assert list(joined) == ["one"]
         expected = torch.cat((parts[0], F.pad(parts[1], (0, 1))), dim=-2)
         assert_close(joined["one"], expected)
-        message = r"'one' ran twice .* \(3, 2\) and \(1, 2\)"
+        message = r"'one' attended twice .* \(3, 2\) and \(1, 2\)"
         with pytest.raises(ValueError, match=message), record_attention(model):
             model(x, y[:1])
 

@@ -56,6 +56,8 @@ def test_spaces_apostrophes_and_accents_are_written_one_way():
     assert tokenize(unicodedata.normalize("NFD", "l'été"), "fr") == ["l'", "été"]
     assert tokenize("don’t", "en") == ["don", "'t"]
     assert tokenize("", "en") == tokenize(" \u202f ", "fr") == []
+    hidden = "\ufeffThe\u200b c\u00ada\x00t\u200e.\x1f"  # pasted from a page or a PDF
+    assert tokenize(hidden, "en") == ["the", "cat", "."]
     with pytest.raises(ValueError, match='must be "en" or "fr", got \'de\''):
         tokenize("Guten Tag", "de")
 

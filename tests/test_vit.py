@@ -142,6 +142,8 @@ def test_tokens_are_dropped_before_the_layers_but_in_training_alone():
     ("options", "message"),
     [
         ({"patch_size": 5}, "patch_size must divide image_size: 5 does not divide 28"),
+        ({"patch_size": 4.0}, "in whole pixels: got 28 and 4.0"),
+        ({"patch_size": (4, 7)}, r"sides of squares.* got 28 and \(4, 7\)"),
         ({"patch_size": 0}, "patch_size must divide image_size: 0 does"),
         ({"num_heads": 3}, "num_heads must divide d_model: 3 does not"),
         ({"pool": "max"}, 'pool must be "cls" or "mean"'),

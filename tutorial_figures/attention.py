@@ -28,7 +28,7 @@ def show_attention(
     query_tokens,
     key_tokens=None,
     *,
-    layer=0,
+    layer=None,
     head=0,
     names=("query", "key"),
     mask=None,
@@ -38,19 +38,20 @@ def show_attention(
 ):
     """Show which query token looks at which key token, and how much.
 
-    ``weights`` are (query, key), (head, query, key), (layer, head, query, key) or a
-    list with one (1, head, query, key) per layer: what a softmax over the keys
-    returns. ``key_tokens`` default to ``query_tokens``. ``layer`` and ``head`` (a
-    number or "mean") are shown first. ``mask`` broadcasts to (query, key), True where
+    ``weights`` are (query, key), (head, query, key), (layer, head, query, key) with
+    ``layer`` given, or a list or dictionary with one (1, head, query, key) per layer:
+    what a softmax over the keys returns, for one sentence. ``key_tokens`` default to
+    ``query_tokens``. ``layer`` (0 if left out) and ``head`` (a number or "mean") are
+    shown first. ``mask`` broadcasts to (query, key), True where
     a query may look; the other cells are hatched. Cells in ``outline``, a set of
     (query, key) or a boolean that broadcasts to it, are framed, and named by
     ``outline_label``. Weights are shown to 3 decimals, lines up to 64 tokens. Raises
-    ValueError for scores, NaN, tokens, mask or outline that do not fit the weights,
-    and more than 256 tokens or 1 MB.
+    ValueError for scores, NaN, several sentences, tokens, mask or outline that do not
+    fit the weights, and more than 256 tokens or 1 MB.
     """
     queries = [as_text(token) for token in query_tokens]
     keys = queries if key_tokens is None else [as_text(token) for token in key_tokens]
-    weights = as_layers(weights)
+    weights = as_layers(weights, layer)
     check_tokens(weights, queries, keys)
     shown, first = choose(weights, layer, head)
     mask = None if mask is None else as_mask(mask, weights.shape[-2:])

@@ -9,6 +9,7 @@ import base64
 import math
 import unicodedata
 import zlib
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -73,14 +74,24 @@ def rounded(array, digits=4):
     return float(f"{array:.{digits}g}")
 
 
-def as_layers(weights):
+def as_layers(weights, layer=None):
     """Return a (layer, head, query, key) array of what ``show_attention`` takes.
 
-    Raises ValueError for another shape, and for scores.
+    Raises ValueError for another shape, for scores, for maps of more than one sentence,
+    and for several layers in one array of which no ``layer`` is asked for: they might
+    be sentences.
     """
-    if isinstance(weights, (list, tuple)) and np.ndim(weights[0]) > 2:
-        return np.concatenate([as_layers(layer) for layer in weights])
+    if isinstance(weights, Mapping):  # as `record_attention` makes it
+        weights = [*weights.values()]
+    if isinstance(weights, (list, tuple)) and len(weights) and np.ndim(weights[0]) > 2:
+        _check_layers([tuple(np.shape(one)) for one in weights])
+        return np.concatenate([as_layers(one) for one in weights])
     weights = as_array(weights, "weights")
+    if layer is None and weights.ndim == 4 and len(weights) > 1:
+        raise ValueError(
+            f"weights {weights.shape} may be {len(weights)} layers or sentences: pass "
+            "layer=0 if they are layers, weights[0] for the first sentence"
+        )
     if not 2 <= weights.ndim <= 4 or weights.size == 0:
         raise ValueError(
             "weights must be (query, key), (head, query, key) or "
@@ -88,6 +99,17 @@ def as_layers(weights):
         )
     check_weights(weights)
     return weights.reshape((1,) * (4 - weights.ndim) + weights.shape)
+
+
+def _check_layers(shapes):
+    """Refuse a list unless it has one (1, head, query, key) for each layer."""
+    if any(len(shape) == 4 and shape[0] != 1 for shape in shapes):
+        raise ValueError(
+            f"a list has one (1, head, query, key) for each layer, got {shapes[0]}: "
+            "pick a sentence, as in [one[:1] for one in maps.values()]"
+        )
+    if len({shape[-3:] for shape in shapes}) > 1:
+        raise ValueError(f"layers must have maps of one shape, got {shapes}")
 
 
 def check_tokens(weights, queries, keys):
@@ -126,6 +148,7 @@ def choose(weights, layer, head):
     head that does not exist.
     """
     layers, heads, *_ = weights.shape
+    layer = 0 if layer is None else layer
     head = heads if head == "mean" and heads > 1 else head
     if layer not in range(layers):
         raise ValueError(f"layer {layer!r} does not exist: choose 0 to {layers - 1}")

@@ -26,7 +26,7 @@ def show_patch_attention(
     weights,
     image,
     *,
-    layer=0,
+    layer=None,
     head=0,
     class_token=True,
     first=None,
@@ -35,9 +35,10 @@ def show_patch_attention(
 ):
     """Show which patches of an image each patch, or the class token, looks at.
 
-    ``weights`` are (query, key), (head, query, key), (layer, head, query, key) or a
-    list with one (1, head, query, key) per layer, over the patches row by row, and
-    with ``class_token`` over that token before them. ``image`` is (height, width) or
+    ``weights`` are (query, key), (head, query, key), (layer, head, query, key) with
+    ``layer`` given, or a list or dictionary with one (1, head, query, key) per layer,
+    for one image: over the patches row by row, and with ``class_token`` over that token
+    before them. ``image`` is (height, width) or
     (channel, height, width), in 0…1: one channel is ink, dark on white, which weights
     color; three are a photograph, veiled where nobody looks. The patches are
     squares; their size follows from the numbers of patches and pixels. ``layer`` and
@@ -49,10 +50,11 @@ def show_patch_attention(
 
     With ``questions``, a text for each query, the weights are (…, question, patch),
     there is no class token, and ink is veiled like a photograph.
-    Raises ValueError for scores, NaN, an image outside 0…1 or of another size, a
-    ``first`` patch that it has not, more than 256 patches, 65,536 pixels or 1 MB.
+    Raises ValueError for scores, NaN, maps of several images, an image outside 0…1 or
+    of another size, a ``first`` patch that it has not, more than 256 patches, 65,536
+    pixels or 1 MB.
     """
-    weights = as_layers(weights)
+    weights = as_layers(weights, layer)
     questions = [as_text(question) for question in questions]
     class_token = bool(class_token) and not questions
     pixels = as_pixels(image)  # (height, width, 3), or (height, width) for ink

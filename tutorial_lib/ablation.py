@@ -10,6 +10,7 @@ This module knows no model and draws nothing.
 """
 
 import inspect
+from collections.abc import Mapping
 from contextlib import contextmanager
 
 import torch
@@ -18,13 +19,14 @@ import torch
 def rollout(maps):
     """Follow the weights through all layers, as if attention were all there is.
 
-    ``maps`` are the layers' weights (batch, head, token, token), the first layer first.
+    ``maps`` are the layers' weights (batch, head, token, token), the first layer first,
+    in a list or in the dictionary that `record_attention` makes.
     In each layer, half of a token is what it attends to, on average over the heads, and
     half stays what it was. Returns (batch, token, token): how much of each query comes
     from each input. Raises ValueError for maps that are not square or not equally
     large. Abnar and Zuidema (2020), section 3.
     """
-    maps = list(maps)
+    maps = list(maps.values() if isinstance(maps, Mapping) else maps)
     shapes = {(weights.ndim, len(weights), *weights.shape[-2:]) for weights in maps}
     if len(shapes) != 1 or any(n != 4 or i != j for n, _, i, j in shapes):
         raise ValueError(

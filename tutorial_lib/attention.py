@@ -25,6 +25,8 @@ def masked_softmax(scores, mask=None):
     the query may attend. A query that may attend to nothing gets weights 0. Raises
     ValueError if the mask is not boolean or does not broadcast to the scores.
     """
+    if not scores.is_floating_point():
+        scores = scores.to(torch.get_default_dtype())  # a half cannot be whole
     if mask is None:
         return scores.softmax(dim=-1)
     check_mask(mask, scores.shape)
@@ -58,7 +60,8 @@ def attention_weights(queries, keys, mask=None, *, causal=False):
 
     ``queries`` (..., query, d_k), ``keys`` (..., key, d_k); the weights are
     (..., query, key). ``causal`` lets query i attend to keys 0 to i, besides any mask.
-    The first half of Vaswani et al. (2017), equation 1.
+    The first half of Vaswani et al. (2017), equation 1. Raises ValueError for a mask
+    that does not fit the weights.
     """
     precise = torch.promote_types(queries.dtype, torch.float32)
     queries, keys = queries.to(precise), keys.to(precise)  # float16 ends at 65504

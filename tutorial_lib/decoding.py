@@ -157,12 +157,15 @@ def translate(model, sentences, data, *, num_beams=1, batch_size=250, progress=T
 @contextmanager
 def evaluating(model):
     """Switch dropout off within a ``with`` block, and back to what it was after it."""
-    training = model.training
-    model.eval()
+    parts = list(model.modules()) if isinstance(model, torch.nn.Module) else []
+    training = [part.training for part in parts]
+    for part in parts:
+        part.training = False
     try:
         yield
     finally:
-        model.train(training)
+        for part, was in zip(parts, training, strict=True):
+            part.training = was
 
 
 def select(state, rows):

@@ -152,6 +152,7 @@ def from_gpt2(state_dict, num_heads):
         parts |= {f"h.{i}.{_NAMES[part]}": f"layers.{i}.{part}" for part in _NAMES}
         parts[f"h.{i}.attn.c_attn"] = f"layers.{i}.attention"  # Q, K, V in one
     _check_names(theirs, parts)
+    _check_axes(theirs)
     vocab_size, d_model = theirs["wte.weight"].shape
     max_tokens, d_ff = len(theirs["wpe.weight"]), len(theirs["h.0.mlp.c_fc.bias"])
     sizes = vocab_size, d_model, num_heads, num_layers
@@ -196,6 +197,14 @@ def _check_shapes(ours, expected):
                 f"the weights for {name} are {tuple(ours[name].shape)}, expected "
                 f"{tuple(x.shape)}: those of nn.Linear have to be transposed first"
             )
+
+
+def _check_axes(theirs):
+    """Raise ValueError unless biases and norms have one axis, and the others two."""
+    for name, x in theirs.items():
+        axes = 1 if name.endswith(".bias") or "ln_" in name else 2
+        if x.ndim != axes:
+            raise ValueError(f"{name} is {tuple(x.shape)}, expected {axes} axes")
 
 
 def _check_names(theirs, parts):

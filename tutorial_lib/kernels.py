@@ -12,13 +12,19 @@ import torch
 
 
 def gaussian(width):
-    """exp(-distance² / 2 width²): smooth, and never quite zero."""
+    """exp(-distance² / 2 width²): smooth, and never quite zero.
+
+    Raises ValueError unless width > 0.
+    """
     _check_width(width)
     return lambda distance: torch.exp(-((distance / width) ** 2) / 2)
 
 
 def boxcar(width):
-    """1 up to ``width``, 0 beyond it: all neighbors count the same."""
+    """1 up to ``width``, 0 beyond it: all neighbors count the same.
+
+    Raises ValueError unless width > 0.
+    """
     _check_width(width)
     return lambda distance: (distance.abs() <= width).to(distance.dtype)
 
@@ -29,13 +35,19 @@ def constant():
 
 
 def epanechnikov(width):
-    """1 - (distance / width)² up to ``width``, 0 beyond it: Epanechnikov (1969)."""
+    """1 - (distance / width)² up to ``width``, 0 beyond it: Epanechnikov (1969).
+
+    Raises ValueError unless width > 0.
+    """
     _check_width(width)
     return lambda distance: (1 - (distance / width) ** 2).clamp(min=0)
 
 
 def triangular(width):
-    """1 - |distance| / width up to ``width``, 0 beyond it."""
+    """1 - |distance| / width up to ``width``, 0 beyond it.
+
+    Raises ValueError unless width > 0.
+    """
     _check_width(width)
     return lambda distance: (1 - distance.abs() / width).clamp(min=0)
 

@@ -19,6 +19,7 @@ from torch import nn
 
 from tutorial_lib.attention import MultiHeadAttention, add_causal
 from tutorial_lib.position import RotaryEncoding
+from tutorial_lib.shapes import check_mask
 
 
 class RMSNorm(nn.Module):
@@ -79,6 +80,8 @@ class GroupedQueryAttention(MultiHeadAttention):
         if causal and mask is not None:
             shape = (*Q.shape[:-1], K.shape[-2])  # (batch, head, query, key)
             mask, causal = add_causal(mask, shape, device=Q.device), False
+        check_mask(mask, (*Q.shape[:-1], K.shape[-2]), causal=causal)
+        mask = None if mask is None else torch.atleast_2d(mask)
         return F.scaled_dot_product_attention(
             Q, K, V, attn_mask=mask, is_causal=causal, enable_gqa=True
         )
@@ -148,7 +151,8 @@ class Llama(nn.Module):
     def forward(self, tokens, kv_cache=None):
         """Return the logits (batch, token, vocab) of what follows each token.
 
-        As in `GPT`: tokens follow those of a ``kv_cache``, and too many are refused.
+        As in `GPT`: tokens follow those of a ``kv_cache``. Raises ValueError for no
+        tokens, and for more than max_tokens.
         """
         end = tokens.shape[1] + (kv_cache.length if kv_cache else 0)
         if not 0 < tokens.shape[1] <= end <= self.max_tokens:

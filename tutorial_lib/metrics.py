@@ -54,8 +54,10 @@ def bleu(outputs, references):
     """Return the corpus ``Bleu`` of translations: Papineni et al. (2002), by sacrebleu.
 
     The geometric mean, all four weighing the same, of the shares of n-grams of 1 to 4
-    words that occur in the reference, times a penalty where the outputs are shorter.
-    ``outputs`` are strings, which sacrebleu splits its own way (13a), in small letters;
+    words that occur in the reference, times a penalty where the outputs are shorter. Of
+    a length none of whose n-grams occur, half of one counts, of the next a quarter
+    (smooth:exp); without any n-gram of four words the score is 0. ``outputs`` are
+    strings, which sacrebleu splits its own way (13a), in small letters;
     ``references[i]`` is the reference of ``outputs[i]``, or a list of several. Raises
     ValueError for words instead of strings, unequal numbers, and no sentence.
     """
@@ -82,10 +84,11 @@ def alignment_accuracy(weights, gold):
     _check_pairs("weights", weights, "gold", gold)
     right, linked = 0, 0
     for i, (sentence, links) in enumerate(zip(weights, gold, strict=True)):
-        if any(source not in range(sentence.shape[-1]) for _, source in links):
+        columns = range(sentence.shape[-1])
+        if any(target < 0 or source not in columns for target, source in links):
             raise ValueError(
-                f"gold[{i}] links words beyond the {sentence.shape[-1]} columns of "
-                f"weights[{i}]: both must be (target, source)"
+                f"gold[{i}] links words beyond the {len(columns)} columns of "
+                f"weights[{i}], or before the first: both must be (target, source)"
             )
         largest, heaviest = sentence.max(dim=-1)  # of each target word
         found = {(i, j) for i, j in enumerate(heaviest.tolist()) if largest[i] > 0}

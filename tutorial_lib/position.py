@@ -31,11 +31,11 @@ def sinusoids(positions, d_model, *, base=10_000):
 def frequencies(d_model, *, base=10_000):
     """Return the ``d_model`` / 2 frequencies of the pairs, in radians per position.
 
-    Hugging Face's models call them ``inv_freq``.
+    Hugging Face's models call them ``inv_freq``. Raises ValueError if d_model is odd.
     """
     if d_model % 2:
         raise ValueError(
-            f"d_model must be even, because every frequency takes a pair of columns: "
+            "the size must be even, because every frequency takes a pair of columns: "
             f"got {d_model}, use {d_model + 1}"
         )
     precise = torch.promote_types(torch.get_default_dtype(), torch.float32)

@@ -2,7 +2,7 @@
 
 Any torch model will do, since every function that it asks of torch passes through one
 object here. Fused functions never hold their weights, so those are computed a second
-time, beside the call.
+time, beside the call. A softmax of somebody's own is followed to the values.
 
 This module knows no model and no layer, and no model knows of it.
 """
@@ -10,21 +10,24 @@ This module knows no model and no layer, and no model knows of it.
 import inspect
 import sys
 import threading
+import warnings
 from contextlib import ExitStack, contextmanager
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch.overrides import TorchFunctionMode
-from torch.utils.weak import WeakTensorKeyDictionary
 
-SOFTMAX = {"softmax", "special_softmax"}
-PRODUCTS = {"matmul", "bmm", "einsum"}
-# What may happen to weights between the softmax and the values: masks, types, shapes.
-STEPS = {"masked_fill", "where", "nan_to_num", "mul", "div"}
-STEPS |= {"to", "type", "type_as", "float", "double", "half", "bfloat16", "clone"}
-STEPS |= {"contiguous", "view", "reshape", "flatten", "unflatten", "squeeze"}
-STEPS |= {"unsqueeze", "transpose", "permute", "swapaxes", "movedim"}
-STEPS |= {"__get__", "__getitem__"}  # weights.mT and weights[:, None]
+from tutorial_lib.following import (
+    SOFTMAX,
+    Follower,
+    attends_to_nothing,
+)
+
+NOTHING = (
+    "it has neither torch's own attention nor a softmax over the last axis whose "
+    "result, masked or reshaped, multiplies values by @, bmm or einsum"
+)
 
 
 @contextmanager
@@ -41,29 +44,37 @@ def record_attention(model):
 
     Attention is ``F.scaled_dot_product_attention``, ``nn.MultiheadAttention`` and all
     that is made of them. Besides, it is a softmax over the last axis whose result,
-    masked, reshaped or dropped out on the way, multiplies something by ``@``, ``bmm``
-    or ``einsum``; a classifier's last softmax, which multiplies nothing, is none. A
-    model that merges batch and head for ``bmm`` has them merged in its maps.
+    masked, reshaped, cut or dropped out on the way, multiplies something by ``@``,
+    ``bmm`` or ``einsum``; a classifier's last softmax, which multiplies nothing, is
+    none. A key that has no value, as an attention sink, has no column. Heads that are
+    merged with the batch for ``bmm`` are told apart again, if they were apart in the
+    softmax. A module whose weights go another way, or of whose queries only some
+    attended, has no map, and a warning names it.
 
     A query that may attend to nothing has weights 0; what made an output NaN makes its
     weights NaN. Outputs are the same to the bit, but for torch's own attention and
     encoder layers in evaluation: they leave their fast path, which moves the seventh
-    digit, and do not write zeros over padding as it does. What ``torch.compile`` made
-    runs uncompiled meanwhile, in every thread, and its maps have the uncompiled names.
+    digit, and writes zeros over padding, and NaN for a sentence of nothing else. What
+    ``torch.compile`` made runs uncompiled meanwhile, in every thread, and its maps have
+    the uncompiled names.
 
-    Raises ValueError if the model ran and nothing in it attended, if a layer ran twice
-    within one call for batches of different sizes, if anything in the model is
-    TorchScript, and if the block is itself within a compiled function.
+    Raises ValueError if the model ran and no attention in it could be recorded, if a
+    module attended twice within one call for batches of different sizes, if weights
+    have no values (as on the meta device, or within ``torch.vmap``), if anything in the
+    model is TorchScript, and if the block is itself within a compiled function.
     """
     recorder = _Recorder(model)
     with recorder:
         yield recorder.maps
-    if recorder.ran and not recorder.call_of:
-        raise ValueError(
-            f"{type(model).__name__} ran, but nothing in it attended: it has neither "
-            "torch's own attention nor a softmax over the last axis that multiplies "
-            "values by @, bmm or einsum"
-        )
+    recorder.report()
+
+
+class _Kept(NamedTuple):
+    """What the map of a module was made of."""
+
+    call: object  # the frame of the call that it belongs to
+    softmaxes: list  # None for a fused function's
+    before: torch.Tensor | None  # the map without the last of them
 
 
 class _Recorder(TorchFunctionMode):
@@ -84,10 +95,9 @@ class _Recorder(TorchFunctionMode):
         # adds "_orig_mod", which nothing public tells, to every name within it.
         names = ((id(part), f".{name}") for name, part in model.named_modules())
         self.names = {i: name.replace("._orig_mod", "")[1:] for i, name in names}
-        self.ran, self.call_of = False, {}  # for each map, the call that it belongs to
-        # Weights on their way to the values, and what they would be without a dropout
-        # and without the NaN of a softmax over nothing (None: just what they are).
-        self.undropped = WeakTensorKeyDictionary()
+        self.ran, self.whole, self.kept = False, None, {}
+        self.missed = {}  # for each module without a map, the call, and why
+        self.follower = Follower()
 
     def __enter__(self):
         """Begin to record."""
@@ -126,50 +136,107 @@ class _Recorder(TorchFunctionMode):
         kwargs = kwargs or {}
         result = function(*args, **kwargs)
         with torch.DisableTorchFunction(), torch.no_grad():  # nobody records this
-            self.ran = self.ran or self.running()[0] is not None
-            if function is F.scaled_dot_product_attention:
-                self.keep(_fused_weights(*args, **kwargs))
+            self.ran = self.ran or self.module() is not None
+            if inspect.currentframe().f_back.f_code.co_name == "flex_attention":
+                self.miss("flex_attention")
+            elif function is F.scaled_dot_product_attention:
+                if self.has_values(result):
+                    self.keep(_fused_weights(*args, **kwargs))
             elif function is F.multi_head_attention_forward:
-                self.keep(_multi_head_weights(*args, **kwargs))
+                if self.has_values(result[0]):
+                    self.keep(_multi_head_weights(*args, **kwargs))
             else:
                 self.follow(function, args, kwargs, result)
         return result
 
-    def follow(self, function, args, kwargs, result):
-        """Follow the result of a softmax until it multiplies something."""
-        name, known = getattr(function, "__name__", ""), self.undropped
-        if name in SOFTMAX and _is_over_last_axis(*args, **kwargs):
-            nothing = _attends_to_nothing(args[0] if args else kwargs["input"])
-            known[result] = result.masked_fill(nothing, 0) if nothing.any() else None
-            return
-        places = [i for i, arg in enumerate(args) if torch.is_tensor(arg)]
-        place = next((i for i in places if args[i] in known), None)
-        if place is None:
-            return
-        undropped = known[args[place]]
-        weights = args[place].detach() if undropped is None else undropped
-        if name in PRODUCTS:
-            self.keep(_by_query_and_key(args, place, weights))
-        elif name == "dropout":
-            known[result] = weights
-        elif name in STEPS and _is_as_large(result, weights):
-            args = (*args[:place], weights, *args[place + 1 :])
-            known[result] = None if undropped is None else function(*args, **kwargs)
+    def has_values(self, result):
+        """Tell whether the model runs, or raise ValueError if it computes no values."""
+        if self.module() is None:
+            return False
+        try:
+            result.flatten()[:1].tolist()
+        except RuntimeError as error:
+            raise ValueError(
+                f"the attention of {self.module()!r} has no values to be recorded: run "
+                "the model outside torch.vmap, and not on the meta device"
+            ) from error
+        return True
 
-    def keep(self, weights):
-        """Keep weights (..., query, key) as the map of the module that runs."""
-        name, call = self.running()
-        if name is None or weights is None:
+    def follow(self, function, args, kwargs, result):
+        """Keep what a softmax multiplied, or why it cannot be kept."""
+        name = getattr(function, "__name__", "")
+        if name in SOFTMAX and _is_over_last_axis(*args, **kwargs):
+            if self.has_values(result):
+                scores = args[0] if args else kwargs["input"]
+                self.follower.begin(scores, result)
             return
-        if self.is_whole(call) and call not in self.call_of.values():
-            self.maps.clear()
-            self.call_of.clear()
+        found = self.follower.follow(function, args, kwargs, result, self.module)
+        if isinstance(found, str):
+            self.miss(found)
+        elif found is not None:
+            self.keep(found.map, found)
+
+    def enter(self):
+        """Return what `running` does; forget all if another call of the model began."""
+        name, call = self.running()
+        if name is not None and self.is_whole(call) and call is not self.whole:
+            self.whole = call
+            for one in (self.maps, self.kept, self.missed):
+                one.clear()
+        return name, call
+
+    def keep(self, weights, softmax=None):
+        """Keep weights (..., query, key) as the map of the module that runs."""
+        name, call = self.enter()
         while weights.ndim < 4:
             weights = weights.unsqueeze(-3)
-        weights = weights.flatten(0, -4).clone()  # (batch, head, query, key)
-        if name in self.maps and self.call_of.get(name) is call:
-            weights = _join(self.maps[name], weights, name)
-        self.maps[name], self.call_of[name] = weights, call
+        weights = weights.flatten(0, -4)  # (batch, head, query, key)
+        kept = self.kept.get(name)
+        if kept is None or kept.call is not call:
+            kept = _Kept(call, [], None)
+            if self.missed.get(name, (call,))[0] is not call:
+                del self.missed[name]
+        elif softmax is None or softmax is not kept.softmaxes[-1]:
+            kept = kept._replace(before=self.maps[name])
+        if softmax not in kept.softmaxes or softmax is None:
+            kept.softmaxes.append(softmax)
+        elif softmax is not kept.softmaxes[-1]:
+            self.miss("pieces of two softmaxes in turns")
+        if kept.before is not None:
+            weights = _join(kept.before, weights, name)
+        self.maps[name], self.kept[name] = weights, kept
+
+    def miss(self, why):
+        """Say of the module that runs, if one does, why it has no map."""
+        name, call = self.enter()
+        if name is not None:
+            self.missed[name] = call, why
+
+    def report(self):
+        """Take out maps that are not whole; say what could not be recorded."""
+        for name, kept in self.kept.items():
+            if any(softmax and softmax.is_partial() for softmax in kept.softmaxes):
+                self.missed[name] = kept.call, "some queries only"
+        missed = ", ".join(
+            f"{name!r} ({why})" for name, (_, why) in self.missed.items()
+        )
+        for name in self.missed:
+            self.maps.pop(name, None)
+        if self.ran and not self.maps:
+            reason = f"it is not followed in {missed}" if missed else NOTHING
+            raise ValueError(
+                f"{type(self.model).__name__} ran, but no attention could be recorded: "
+                f"{reason}"
+            )
+        if missed:
+            warnings.warn(
+                f"the maps are not of all attention: it is not followed in {missed}",
+                stacklevel=4,
+            )
+
+    def module(self):
+        """Return the name of the module whose method runs, None if none does."""
+        return self.running()[0]
 
     def running(self):
         """Return the name of the module whose method runs, and the frame of its call.
@@ -194,15 +261,6 @@ class _Recorder(TorchFunctionMode):
 
 def _is_over_last_axis(input, dim=None, *_, **__):
     return input.ndim > 1 and dim in (-1, input.ndim - 1)
-
-
-def _attends_to_nothing(scores):
-    return scores.isneginf().all(dim=-1, keepdim=True)  # (..., query, 1)
-
-
-def _is_as_large(result, weights):
-    same = torch.is_tensor(result) and result.numel() == weights.numel()
-    return same and result.is_floating_point()
 
 
 def _fused_weights(
@@ -232,7 +290,7 @@ def _fused_weights(
         if attn_mask.dtype == torch.bool:  # added, so that a hidden NaN is not healed
             attn_mask = scores.new_zeros(()).where(attn_mask, -torch.inf)
         scores = scores + attn_mask
-    weights = scores.softmax(dim=-1).masked_fill(_attends_to_nothing(scores), 0)
+    weights = scores.softmax(dim=-1).masked_fill(attends_to_nothing(scores), 0)
     return weights.to(query.dtype)
 
 
@@ -245,34 +303,13 @@ def _multi_head_weights(query, *args, **kwargs):
     return weights if query.ndim == 3 else weights[None]  # (batch, head, query, key)
 
 
-def _by_query_and_key(args, place, weights):
-    """Turn weights so that their last axis is the one that a product sums over.
-
-    ``args`` are those of ``matmul``, ``bmm`` or ``einsum``, and ``place`` is where the
-    weights stood among them. Returns None for an ``einsum`` that sums over no axis of
-    the weights, or over several.
-    """
-    if torch.is_tensor(args[0]):
-        return weights if place == 0 else weights.mT
-    terms, _, output = args[0].replace(" ", "").partition("->")
-    terms = terms.split(",")
-    own, values = terms.pop(place - 1), "".join(terms)
-    axes = own.replace("...", "")
-    if sum(axis not in output for axis in axes) != 1:
-        return None
-    # Batch and head are also in the values, queries are not, keys not in the output.
-    order = sorted(axes, key=lambda axis: (axis not in output, axis not in values))
-    before = "..." if "..." in own else ""
-    return torch.einsum(f"{own}->{before}{''.join(order)}", weights)
-
-
 def _join(earlier, later, name):
     """Append queries; an earlier query gives weight 0 to keys that came after it."""
     if earlier.shape[:2] != later.shape[:2]:
         raise ValueError(
-            f"the module {name!r} ran twice within one call, with (batch, head) = "
+            f"the module {name!r} attended twice within one call, with (batch, head) = "
             f"{tuple(earlier.shape[:2])} and {tuple(later.shape[:2])}, which make no "
-            "one map: record the part of the model that runs once"
+            "one map: record a part of the model that attends once"
         )
     keys = max(earlier.shape[-1], later.shape[-1])
     earlier, later = (F.pad(w, (0, keys - w.shape[-1])) for w in (earlier, later))

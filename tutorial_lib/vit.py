@@ -8,6 +8,8 @@ This module downloads nothing, and knows neither what the classes mean nor how p
 are to be scaled.
 """
 
+from numbers import Integral
+
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -91,7 +93,10 @@ class VisionTransformer(nn.Module):
         return self.head(x.mean(dim=1) if self.pool == "mean" else x[:, 0])
 
     def embed(self, images):
-        """Return the tokens (batch, token, d_model) of ``images``: equation 1."""
+        """Return the tokens (batch, token, d_model) of ``images``: equation 1.
+
+        Raises ValueError for images of another size than the model was made for.
+        """
         if images.shape[1:] != self.image_shape:
             expected = ", ".join(map(str, self.image_shape))
             raise ValueError(
@@ -108,6 +113,11 @@ class VisionTransformer(nn.Module):
 
 
 def _check_options(image_size, patch_size, pool, positions):
+    if not (isinstance(image_size, Integral) and isinstance(patch_size, Integral)):
+        raise ValueError(
+            "image_size and patch_size are sides of squares, in whole pixels: got "
+            f"{image_size} and {patch_size}"
+        )
     if not 1 <= patch_size <= image_size or image_size % patch_size:
         raise ValueError(
             f"patch_size must divide image_size: {patch_size} does not divide "

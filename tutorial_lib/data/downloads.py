@@ -14,6 +14,7 @@ This module knows no tokens.
 
 import gzip
 import os
+import re
 import urllib.parse
 import zipfile
 from pathlib import Path
@@ -25,6 +26,12 @@ from tutorial_lib.progress_bar import progress_bar
 # The file at manythings.org/anki grows with time. This is its copy of 167,130 lines at
 # Dive into Deep Learning, whose authors publish the SHA-1 with the address.
 TATOEBA = "https://d2l-data.s3-accelerate.amazonaws.com/fra-eng.zip"
+# Words that stand in a tenth of its lines, short as they are, and in no other language.
+USUAL = {
+    "English": re.compile(r"\b(?:i|you|he|she|the|is)\b", re.IGNORECASE),
+    "French": re.compile(r"\b(?:je|elle|nous|vous|est|les|une|pas)\b", re.IGNORECASE),
+}
+MANY = 200  # lines
 MULTI30K = (  # one commit of github.com/multi30k/dataset
     "https://raw.githubusercontent.com/multi30k/dataset/"
     "a3d2e0d26b56f3846f66a952536ffed4e401d05a/data/task1/raw/"
@@ -140,9 +147,12 @@ def _unpack(path):
 def _lines(content):
     """Return the lines of UTF-8 bytes, without a byte-order mark at the beginning.
 
-    They end at a newline and nowhere else, so that parallel files stay parallel.
+    They end at a newline and nowhere else, so that parallel files stay parallel; in a
+    file without any, at a carriage return, as once on a Mac.
     """
-    text = content.decode("utf-8-sig").removesuffix("\n")
+    text = content.decode("utf-8-sig")
+    text = text if "\n" in text else text.replace("\r", "\n")
+    text = text.removesuffix("\n")
     return [line.rstrip("\r") for line in text.split("\n")]
 
 
@@ -150,7 +160,7 @@ def read_tatoeba(*, folder=None, first=None):
     """Read Tatoeba's pairs, short sentences first: a list of (English, French).
 
     Only the ``first`` so many lines are read. A ``folder`` holds the file unpacked:
-    fra.txt. Raises DataError.
+    fra.txt. Raises DataError, also for a file in other languages, if it has many lines.
     """
     name = "tatoeba/fra-eng.zip" if folder is None else "tatoeba/fra.txt"
 
@@ -159,9 +169,21 @@ def read_tatoeba(*, folder=None, first=None):
         for number, row in enumerate(rows, start=1):
             if len(row) not in (2, 3):  # newer files name the author in the third
                 raise ValueError(f"line {number} has {len(row)} columns, not 2 or 3")
+        _check_languages(rows)
         return [(english, french) for english, french, *_ in rows]
 
     return _read(name, folder, parse)
+
+
+def _check_languages(rows):
+    """Refuse other languages, as far as many lines can tell."""
+    for column, (language, words) in enumerate(USUAL.items()):
+        known = sum(bool(words.search(row[column])) for row in rows)
+        if len(rows) >= MANY and known < len(rows) / 20:
+            raise ValueError(
+                f"column {column + 1} is not {language}: of {len(rows):,} lines, "
+                f"{known:,} have one of its most usual words"
+            )
 
 
 def read_multi30k(part, *, folder=None):

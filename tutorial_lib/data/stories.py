@@ -54,7 +54,8 @@ def split(train, valid, test, *, seed, longer=()):
     Returns three lists of so many SentencePairs, in each of which sentences of one and
     of two clauses take turns. For each number of clauses in ``longer``, of LONGER, the
     test part gets half as many sentences more: a length never seen in training. The
-    same ``seed`` gives the same sentences everywhere.
+    same ``seed`` gives the same sentences everywhere. Raises ValueError for another
+    length.
     """
     if isinstance(longer, int) or not {*longer} <= {*LONGER}:
         raise ValueError(f"longer must list numbers from 3 to 6, got {longer!r}")

@@ -69,12 +69,20 @@ def tokenize(sentence, language):
     Punctuation stands apart. An apostrophe divides: English keeps it on the right
     (``don't`` is ``don 't``), French elision on the left (``l'oiseau`` is
     ``l' oiseau``, but ``aujourd'hui`` stays whole). Curly apostrophes become straight,
-    accents are composed (NFC), spaces of every width only separate.
+    accents are composed (NFC), spaces of every width only separate. What cannot be seen
+    (soft hyphens, marks of direction, control characters) is left out. Raises
+    ValueError for another language.
     """
     if language not in _TOKENS:
         raise ValueError(f'language must be "en" or "fr", got {language!r}')
     text = unicodedata.normalize("NFC", sentence).lower()
+    if not text.isprintable():
+        text = "".join(sign for sign in text if sign.isspace() or not _is_unseen(sign))
     return _TOKENS[language].findall(re.sub("[‘’ʼ]", "'", text))
+
+
+def _is_unseen(sign):
+    return unicodedata.category(sign) in ("Cc", "Cf")
 
 
 def detokenize(tokens):

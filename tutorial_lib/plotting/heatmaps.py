@@ -46,11 +46,11 @@ def show_heatmaps(
     labels has none. Raises ValueError for weights outside 0 to 1, and labels, mask or
     outline that do not match the axes.
     """
-    weights = torch.as_tensor(weights).detach().cpu().float()
+    weights = _as_tensor(weights).detach().cpu().float()
     _check_heatmaps(weights, query_labels, key_labels, scores)
     grid = weights[(None,) * (4 - weights.ndim)]  # (row, column, query, key)
-    hidden = torch.tensor(False) if mask is None else ~mask
-    hidden = hidden.expand(grid.shape).flatten(0, 1)
+    allowed = torch.tensor(True) if mask is None else mask
+    hidden = ~_expanded(allowed, grid.shape, "mask").flatten(0, 1)
     framed = as_cells(set() if outline is None else outline, grid.shape).flatten(0, 1)
     panels = grid.flatten(0, 1).masked_fill(hidden & scores, 0)
     has_bar = scores or not (panels.eq(0) | panels.eq(1)).all()
@@ -70,6 +70,16 @@ def show_heatmaps(
         if framed.any():
             add_legend(fig, outline_label)
     return fig
+
+
+def _as_tensor(weights):
+    try:
+        return torch.as_tensor(weights)
+    except (RuntimeError, TypeError, ValueError):
+        raise ValueError(
+            f"weights must be one tensor, got a {type(weights).__name__}: of recorded "
+            "maps pass the heads of one sentence, such as maps['layers.0'][0]"
+        ) from None
 
 
 def _check_heatmaps(weights, query_labels, key_labels, scores):
@@ -147,18 +157,29 @@ def as_cells(outline, shape):
     """Return a boolean tensor of ``shape`` (…, query, key), True in outlined cells.
 
     ``outline`` is a set of pairs (query, key), or a boolean tensor or array that
-    broadcasts to ``shape``. Raises ValueError for a pair outside the map and values
-    that are not boolean, and RuntimeError for a shape that does not fit.
+    broadcasts to ``shape``. Raises ValueError for a pair outside the map, values that
+    are not boolean, and a shape that does not fit.
     """
     if isinstance(outline, (set, frozenset)):
         outline = _from_pairs(outline, *shape[-2:])
-    cells = torch.as_tensor(outline).detach().cpu()
+    return _expanded(outline, shape, "outline")
+
+
+def _expanded(cells, shape, name):
+    cells = torch.as_tensor(cells).detach().cpu()
     if cells.dtype != torch.bool:
+        pairs = ", or a set of pairs (query, key)" if name == "outline" else ""
         raise ValueError(
-            "outline must be boolean, or a set of pairs (query, key), got "
+            f"{name} must be boolean{pairs}, got "
             f"{str(cells.dtype).removeprefix('torch.')}"
         )
-    return cells.expand(shape)
+    try:
+        return cells.expand(shape)
+    except RuntimeError:
+        raise ValueError(
+            f"{name} {tuple(cells.shape)} does not broadcast to the weights "
+            f"(..., query, key) = {tuple(shape)}"
+        ) from None
 
 
 def draw_outline(ax, cells, *, size):
