@@ -23,6 +23,7 @@ OPTIONS = [
     "--LabApp.news_url=",
 ]
 RUN_ALL = "void window.jupyterapp.commands.execute('notebook:run-all-cells')"
+MARK = "node => getComputedStyle(node, '::before').content"
 PREPARE = """\
 from tutorial_lib.notebook import claim, prepare_notebook
 from tutorial_lib.widgets import explore
@@ -175,6 +176,7 @@ def test_a_screen_reader_is_told_names_and_states(page):
     expect(page, "drawn 3 and [False, True]")
     pressed = [button.get_attribute("aria-pressed") for button in (first, second)]
     assert pressed == ["false", "true"]
+    assert [button.evaluate(MARK) for button in (first, second)] == ["none", '"✓"']
     first.press("Space")
     expect(page, "drawn 3 and [True, True]")
     assert first.get_attribute("aria-pressed") == "true"

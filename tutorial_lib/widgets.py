@@ -16,8 +16,12 @@ BESIDE = "9em"  # the room for a label, left of its control
 PATIENCE = 0.5  # seconds until a reader is told that something is being computed
 OWN = "tutorial-controls"  # the class of what holds the controls
 # JupyterLab would take a key for a command, as X to cut the cell; it keeps those with
-# Ctrl. A screen reader is told names, and whether a button is pressed.
-KEYS = f"""<script>
+# Ctrl. A screen reader is told names, and whether a button is pressed. The check mark
+# of a pressed button does not wait for Python.
+PAGE = f"""<style>
+  .{OWN} .widget-toggle-button.mod-active::before {{ content: "✓"; }}
+</style>
+<script>
 (() => {{
   const ours = (event) => event.target.closest?.(".{OWN}");
   const keep = (event) => {{
@@ -98,13 +102,13 @@ def explore(draw, labels=None, **controls):
 
 
 def _box(parts):
-    """Return a widget that holds others, and the script for their keys."""
+    """Return a widget that holds others, and what the page does for them."""
     from IPython.display import display
     from ipywidgets import Output, VBox
 
     script = Output(layout={"display": "none"})
     with script:
-        display({"text/html": KEYS, "text/plain": ""}, raw=True)
+        display({"text/html": PAGE, "text/plain": ""}, raw=True)
     box = VBox([*parts, script])
     box.add_class(OWN)
     return box
@@ -224,18 +228,11 @@ def _grid(rows, label):
 
 
 def _cell(pressed, name):
-    """Return one button of a grid, which shows a check mark while it is pressed."""
+    """Return one button of a grid; the page marks it while it is pressed."""
     from ipywidgets import Layout, ToggleButton
 
     layout = Layout(width="2.4em", margin="1px", padding="0")
-    button = ToggleButton(value=bool(pressed), tooltip=name, layout=layout)
-
-    def mark(change=None):
-        button.icon = "check" if button.value else ""
-
-    mark()
-    button.observe(mark, names="value")
-    return button
+    return ToggleButton(value=bool(pressed), tooltip=name, layout=layout)
 
 
 def _show(picture, more=None):
