@@ -23,6 +23,7 @@ OPTIONS = [
     "--LabApp.news_url=",
 ]
 RUN_ALL = "void window.jupyterapp.commands.execute('notebook:run-all-cells')"
+MARK = "node => getComputedStyle(node, '::before').content"
 PREPARE = """\
 from tutorial_lib.notebook import claim, prepare_notebook
 from tutorial_lib.widgets import explore
@@ -118,7 +119,7 @@ def expect(page, text):
 
 
 def picture(page):
-    return page.locator(".widget-output")
+    return page.locator(".widget-output").first
 
 
 def test_answers_are_folded_and_open_on_a_click(page):
@@ -154,6 +155,32 @@ def test_controls_answer_to_the_keyboard(page):
     field.press("Enter")
     expect(page, "drawn 3 and [False, False]")
     page.locator(".widget-toggle-button").nth(1).press("Space")
+    expect(page, "drawn 3 and [False, True]")
+
+
+def test_keys_in_the_controls_are_no_commands_of_jupyterlab(page):
+    count = page.locator(".jp-Cell").count()
+    for kind in (".widget-toggle-button >> nth=0", ".noUi-handle"):
+        page.locator(kind).focus()
+        for key in ("x", "a", "b", "d", "d", "Enter", "Enter"):
+            page.keyboard.press(key)
+        assert page.locator(kind).evaluate("node => node === document.activeElement")
+    assert page.locator(".jp-Cell").count() == count
+    expect(page, "drawn 3 and [False, True]")
+
+
+def test_a_screen_reader_is_told_names_and_states(page):
+    page.locator(".noUi-handle").focus()
+    assert page.get_by_role("slider", name="number").count() == 1
+    first, second = page.get_by_role("button", name="grid: row 0").all()
+    expect(page, "drawn 3 and [False, True]")
+    pressed = [button.get_attribute("aria-pressed") for button in (first, second)]
+    assert pressed == ["false", "true"]
+    assert [button.evaluate(MARK) for button in (first, second)] == ["none", '"✓"']
+    first.press("Space")
+    expect(page, "drawn 3 and [True, True]")
+    assert first.get_attribute("aria-pressed") == "true"
+    first.press("Space")
     expect(page, "drawn 3 and [False, True]")
 
 

@@ -24,7 +24,7 @@ def test_a_claim_that_fails_tells_readers_and_goes_on(capsys, monkeypatch):
     with claim("one is two"):
         assert 1 == 2
     with claim("there is a name"):
-        nowhere  # noqa: B018, F821
+        assert nowhere  # noqa: F821
     said = capsys.readouterr().out
     assert max(map(len, said.splitlines())) <= 80
     first, second = " ".join(said.split()).split(" Not as")
@@ -32,7 +32,10 @@ def test_a_claim_that_fails_tells_readers_and_goes_on(capsys, monkeypatch):
         "Not as in the book: one is two. Something above was changed, or a training "
         "was stopped. What failed: 1 == 2"
     )
-    assert second == " in the book: there is a name. Run the cells above it first."
+    assert second == (
+        " in the book: there is a name. Run the cells above it first; they define "
+        "nowhere."
+    )
 
 
 def test_a_claim_that_fails_stops_the_book_s_own_tests(monkeypatch):

@@ -43,13 +43,13 @@ def claim(sentence):
         if os.environ.get("TUTORIAL_STRICT") == "1":
             raise
         why = "Something above was changed, or a training was stopped."
-        if isinstance(error, NameError):
-            why = "Run the cells above it first."
-        said = f"Not as in the book: {sentence}. {why}"
         where = error.__traceback__.tb_next  # in the block
         line = linecache.getline(where.tb_frame.f_code.co_filename, where.tb_lineno)
-        if line.lstrip().startswith("assert"):
-            said += f" What failed: {line.strip().removeprefix('assert ')}"
+        if isinstance(error, NameError):
+            why = f"Run the cells above it first; they define {error.name}."
+        elif line.lstrip().startswith("assert"):
+            why += f" What failed: {line.strip().removeprefix('assert ')}"
+        said = f"Not as in the book: {sentence}. {why}"
         print(textwrap.fill(said, 80, break_long_words=False))
 
 

@@ -14,6 +14,38 @@ from threading import Timer
 VIEW = "application/vnd.jupyter.widget-view+json"
 BESIDE = "9em"  # the room for a label, left of its control
 PATIENCE = 0.5  # seconds until a reader is told that something is being computed
+OWN = "tutorial-controls"  # the class of what holds the controls
+# JupyterLab would take a key for a command, as X to cut the cell; it keeps those with
+# Ctrl. A screen reader is told names, and whether a button is pressed. The check mark
+# of a pressed button does not wait for Python.
+PAGE = f"""<style>
+  .{OWN} .widget-toggle-button.mod-active::before {{ content: "✓"; }}
+</style>
+<script>
+(() => {{
+  const ours = (event) => event.target.closest?.(".{OWN}");
+  const keep = (event) => {{
+    const isCommand = event.ctrlKey || event.metaKey || event.altKey;
+    if (ours(event)) {{
+      event.target.toggleAttribute("data-lm-suppress-shortcuts", !isCommand);
+    }}
+  }};
+  const tell = (event) => {{
+    const all = (kind) => ours(event)?.querySelectorAll(kind) ?? [];
+    for (const button of all(".widget-toggle-button")) {{
+      button.ariaLabel = button.title;
+      button.ariaPressed = button.classList.contains("mod-active");
+    }}
+    for (const handle of all("[role=slider]")) {{
+      const slider = handle.closest(".widget-slider");
+      handle.ariaLabel = slider.querySelector(".widget-label").textContent;
+    }}
+  }};
+  addEventListener("keydown", keep, true);  // before JupyterLab
+  addEventListener("focusin", tell);
+  addEventListener("click", tell);
+}})();
+</script>"""
 
 
 def explore(draw, labels=None, **controls):
@@ -46,13 +78,14 @@ def explore(draw, labels=None, **controls):
         print(f"In a running notebook you can change: {', '.join(labels.values())}.")
         return
 
-    from ipywidgets import HTML, Output, VBox
+    from ipywidgets import HTML, Output
 
     inputs = {
         name: _control(control, values[name], labels[name])
         for name, control in controls.items()
     }
     message, shown = HTML(), Output()
+    _say(message, "")
 
     def redraw(change):
         shown.clear_output(wait=True)  # the old picture stays until the new one comes
@@ -61,11 +94,24 @@ def explore(draw, labels=None, **controls):
 
     for control in inputs.values():
         control.observe(redraw, names="value")
-    box = VBox([*inputs.values(), message, shown])
+    box = _box([*inputs.values(), message, shown])
     view = {"model_id": box.model_id, "version_major": 2, "version_minor": 0}
     _show(picture, {VIEW: view})  # the picture is for who cannot show the view
     with shown:
         _show(picture)
+
+
+def _box(parts):
+    """Return a widget that holds others, and what the page does for them."""
+    from IPython.display import display
+    from ipywidgets import Output, VBox
+
+    script = Output(layout={"display": "none"})
+    with script:
+        display({"text/html": PAGE, "text/plain": ""}, raw=True)
+    box = VBox([*parts, script])
+    box.add_class(OWN)
+    return box
 
 
 @contextmanager
@@ -147,7 +193,10 @@ def _control(control, value, label):
         low, high, *step = control
         usual = 1 if kind == "IntSlider" else (high - low) / 100
         options |= {"min": low, "max": high, "step": step[0] if step else usual}
-    return getattr(ipywidgets, kind)(**options)
+    control = getattr(ipywidgets, kind)(**options)
+    if control.has_trait("tooltip"):
+        control.tooltip = label  # or "null" is shown
+    return control
 
 
 def _grid(rows, label):
@@ -179,18 +228,11 @@ def _grid(rows, label):
 
 
 def _cell(pressed, name):
-    """Return one button of a grid, which shows a check mark while it is pressed."""
+    """Return one button of a grid; the page marks it while it is pressed."""
     from ipywidgets import Layout, ToggleButton
 
     layout = Layout(width="2.4em", margin="1px", padding="0")
-    button = ToggleButton(value=bool(pressed), tooltip=name, layout=layout)
-
-    def mark(change=None):
-        button.icon = "check" if button.value else ""
-
-    mark()
-    button.observe(mark, names="value")
-    return button
+    return ToggleButton(value=bool(pressed), tooltip=name, layout=layout)
 
 
 def _show(picture, more=None):
