@@ -44,6 +44,16 @@ TERMS = """term,page,also
 RoPE,08,rotary embedding; rotary
 attention,07,
 """
+INTRO = """# The book
+
+## The road
+
+**Predict.** What?
+
+:::{dropdown} What was folded
+UNFOLDED
+:::
+"""
 LONG_LINE = "long = " + " + ".join(f"number_{i}" for i in range(20))
 FIRST = r"""# 7 · One
 
@@ -189,12 +199,16 @@ def write_book(root):
     """Write the book into a folder, with an address of its own."""
     for name in ("_ext", "_static"):
         shutil.copytree(ROOT / "book" / name, root / "book" / name)
-    for name in ("_config.yml", "book/references.bib", "book/bibliography.md"):
+    for name in (
+        "_config.yml",
+        "pyproject.toml",
+        "book/references.bib",
+        "book/bibliography.md",
+    ):
         shutil.copy(ROOT / name, root / name)
     shutil.copy(ROOT / "book/terms.md", root / "book/terms.md")
     (root / "book/terms.csv").write_text(TERMS)
-    intro = "# The book\n\n## The road\n\n**Predict.** What?\n"
-    (root / "book/intro.md").write_text(intro)
+    (root / "book/intro.md").write_text(INTRO)
     (root / "_toc.yml").write_text(CONTENTS)
     (root / "notebooks").mkdir()
     write_notebook(root / "notebooks/07_one.ipynb", *first_form())

@@ -74,6 +74,12 @@ def text(printed):
     return "\n".join(page.extract_text() for page in printed.pages)
 
 
+def version():
+    """Return the version of the book that is here."""
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    return re.search(r'^version = "(.*)"', project, re.M)[1]
+
+
 def bare(text):
     return re.sub(r"\s", "", text)
 
@@ -84,6 +90,14 @@ def bare(text):
 def test_buttons_lead_to_the_repository_once_it_has_an_address(pages):
     assert f'href="{COLAB}07_one.ipynb"' in pages["07_one"]
     assert f'href="{FORK}"' in pages["intro"]
+
+
+def test_every_page_says_which_version_it_is(pages):
+    shown = [
+        re.findall(r"Version \d+\.\d+\.\d+", pages[name])
+        for name in ("intro", "07_one")
+    ]
+    assert shown == [[f"Version {version()}"]] * 2
 
 
 def test_figures_carry_the_number_in_their_file_s_name_and_headings_none(pages):
@@ -402,6 +416,39 @@ def test_on_a_phone_what_is_wide_scrolls_and_says_so_until_its_end(chapter_at, w
     assert box.evaluate(HINT)[1] == "hidden"
 
 
+def test_on_a_phone_a_long_line_of_code_goes_on_below_and_deeper(built, page_at):
+    file = built / "_build/html/notebooks/07_one.html"
+    code = page_at(file, **PHONE).locator(".cell_input pre").first
+    inside = code.evaluate("code => [code.scrollWidth, code.clientWidth]")
+    assert inside[0] <= inside[1]
+    left = """code => {
+      const range = document.createRange();
+      range.selectNodeContents(code);
+      const parts = [...range.getClientRects()].filter((part) => part.width);
+      const below = parts.filter((part) => part.top > parts[0].bottom - 2);
+      return [parts[0].left, Math.min(...below.map((part) => part.left))];
+    }"""
+    first, below = code.evaluate(left)
+    assert first + 50 < below < 400
+
+
+def test_of_formulas_the_tab_key_stops_at_those_alone_that_scroll(chapter_at):
+    stops = "() => document.querySelectorAll('mjx-container[tabindex=\"0\"]').length"
+    assert (
+        chapter_at().evaluate(stops)
+        <= 1
+        < chapter_at().locator("mjx-container").count()
+    )
+    assert chapter_at(**PHONE).evaluate(stops) >= 1
+
+
+def test_where_a_system_replaces_all_colors_a_live_figure_keeps_its_own(built, page_at):
+    file = built / "_build/html/notebooks/07_one.html"
+    figure = page_at(file, forced_colors="active").locator("[data-figure]")
+    color = "figure => getComputedStyle(figure).forcedColorAdjust"
+    assert figure.evaluate(color) == "none"
+
+
 def test_on_a_phone_an_option_of_many_words_stays_in_sight(chapter_at):
     page = chapter_at(**PHONE)
     for button in page.locator(".options button").all():
@@ -428,6 +475,23 @@ def test_every_chapter_begins_a_page_and_every_page_has_its_number(printed):
     assert {"The book", "7 · One", "8 · Two"} <= starts
 
 
+def test_the_first_page_says_what_it_is_by_whom_and_what_one_may_do_with_it(printed):
+    front = printed.pages[0].extract_text()
+    for part in ("The book", "By the authors", "CC BY 4.0", "MIT license", version()):
+        assert part in " ".join(front.split())
+
+
+def test_the_contents_list_parts_and_chapters_and_lead_to_them(printed):
+    listed = " ".join(printed.pages[1].extract_text().split())
+    assert listed.startswith("2 Contents I 7 · One 8 · Two Excursions More")
+    links = [note.get_object() for note in printed.pages[1]["/Annots"]]
+    assert len([link for link in links if "/Dest" in link]) >= 3
+
+
+def test_what_is_folded_away_on_a_page_of_the_book_is_printed(text):
+    assert "UNFOLDED" in text
+
+
 def test_no_code_is_cut_off_or_left_folded(text):
     assert bare(LONG_LINE) in bare(text)
     assert "folded = 1" in text
@@ -440,9 +504,9 @@ def test_every_answer_is_on_paper_with_its_options_and_nothing_of_the_screen(tex
         assert part not in text
 
 
-def test_a_solution_stays_folded_away(text):
-    assert "Solution" in text
-    assert "SECRET" not in text
+def test_no_solution_is_printed_nor_what_would_unfold_it(text):
+    for part in ("Solution", "SECRET", "solution('1.1')"):
+        assert part not in text
 
 
 def test_formulas_are_set(text):
@@ -531,6 +595,13 @@ def test_a_paragraph_is_whole_only_in_the_notes(slides):
     assert "A first sentence" in slides[0]["text"]
 
 
+def test_a_bold_paragraph_is_not_cut_within(monkeypatch):
+    monkeypatch.syspath_prepend(TOOLS)
+    cutter = importlib.import_module("pieces")
+    bold = "**The first sentence of two, in bold letters. And the second.** Then more."
+    assert cutter.first_sentence(bold) == bold.removesuffix(" Then more.")
+
+
 def test_the_question_and_the_answer_wait_for_a_click(slides):
     question, answer = slides[1]["waiting"]
     assert "Predict." in question
@@ -566,7 +637,12 @@ TALL = """async () => {
 }"""
 
 
-def test_a_live_figure_that_is_too_high_is_shown_smaller(deck, page_at):
+def test_a_live_figure_is_shown_large_and_smaller_where_it_would_be_too_high(
+    deck, page_at
+):
     page = page_at(deck)
     page.wait_for_function("() => window.Reveal?.isReady?.()")
+    zoom = "document.querySelector('[data-figure]').style.zoom"
+    page.wait_for_function(f"() => {zoom} === '1.6'")
     assert page.evaluate(TALL) <= 1  # pixel
+    assert 0.5 < float(page.evaluate(zoom)) < 1

@@ -1,6 +1,7 @@
 """A Sphinx extension with what the configuration file cannot say about the pages.
 
-Buttons lead to the repository once it has an address. Figures and equations carry the
+Buttons lead to the repository once it has an address, and the foot of each page names
+the version. Figures and equations carry the
 number of their chapter, "Fig. 2.1"; headings carry none, because theirs is in their
 text. Questions to the reader are marked, so that the style can set them off.
 
@@ -8,6 +9,7 @@ It does not know what a chapter is about.
 """
 
 import html
+import re
 from pathlib import Path
 
 from docutils import nodes
@@ -17,6 +19,7 @@ WITHOUT_SCRIPT = (
     '<noscript><p class="no-script">Without JavaScript, formulas appear as they are '
     "typed, in TeX, and figures stand still.</p></noscript>"
 )
+VERSION = re.compile(r'^version = "(.*)"$', re.MULTILINE)
 LONGEST = 160  # characters of a page's description
 
 
@@ -32,7 +35,7 @@ def setup(app):
 
 
 def set_theme_options(app, config):
-    """Show one search field, no room for advertisements, and buttons that work."""
+    """Show one search field, no advertisements, buttons that work, and the version."""
     options = config.html_theme_options
     options.update(navbar_persistent=[], primary_sidebar_end=[])
     options.update(pygments_dark_style="github-dark")
@@ -40,6 +43,9 @@ def set_theme_options(app, config):
         options.update(use_repository_button=True, use_issues_button=True)
     else:
         options.update(launch_buttons={})
+    project = Path(app.srcdir, "pyproject.toml").read_text(encoding="utf-8")
+    [version] = VERSION.findall(project)
+    options["extra_footer"] += f"<p>Version {version}</p>\n"
 
 
 def color_without_script(app, error):

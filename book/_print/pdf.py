@@ -46,10 +46,10 @@ def main(folder, target):
 def bind(text):
     """Make one document of a page into which Sphinx has put all others.
 
-    Chapters become the first level of headings, as they are on pages of their own, and
-    the second of the outline, below their parts; links between pages lead to places in
-    this one; and what is only wanted on a screen is gone, because the outline shows
-    hidden headings, too.
+    It begins with a title page and a list of contents. Chapters become the first level
+    of headings, as they are on pages of their own, and the second of the outline, below
+    their parts; links between pages lead to places in this one; and what is only wanted
+    on a screen is gone, because the outline shows hidden headings, too.
     """
     page = BeautifulSoup(text, "html.parser")
     parts = page.select(".bd-sidebar-primary .caption")
@@ -58,15 +58,49 @@ def bind(text):
         part["aria-level"], part["class"] = 1, "part"
     for screen in page.select(SCREEN):
         screen.decompose()
+    for place in page.select(".toctree-wrapper > span"):
+        place.find_next_sibling("section").insert(0, place.extract())
     for heading in page.select(".toctree-wrapper :is(h2, h3, h4, h5, h6)"):
         level = int(heading.name[1])
         heading.name, heading["aria-level"] = f"h{level - 1}", level
     for link in page.select("article a[href]"):
         link["href"] = LOCAL.sub(_place, link["href"])
+    title = page.article.h1.get_text()
+    page.title.string = title
     front = page.new_tag("span", id="document-" + ROOT)
-    page.article.insert(0, front)
-    page.title.string = page.article.h1.get_text()
+    parts = (title_page(page, title), contents(page), front)
+    for place, part in enumerate(parts):
+        page.article.insert(place, part)
     return str(page)
+
+
+def title_page(page, title):
+    """Return what stands on the first page: title, and what is at the foot of pages."""
+    feet = page.select(".component-author, .extra_footer > p")
+    whole = _tagged(page, "section", "title-page")
+    whole.append(_tagged(page, "p", "title", title))
+    whole.extend(foot.extract() for foot in feet)
+    return whole
+
+
+def contents(page):
+    """Return the list of parts and chapters, which are links."""
+    whole = _tagged(page, "nav", "contents")
+    whole.append(_tagged(page, "p", "title", "Contents"))
+    for part in page.select(".toctree-wrapper"):
+        whole.append(_tagged(page, "p", "named", part.p.get_text()))
+        for place in part.select(":scope > section > span:first-child"):
+            title = place.parent.h1.get_text()
+            link = _tagged(page, "a", "chapter", title)
+            link["href"] = "#" + place["id"]
+            whole.append(link)
+    return whole
+
+
+def _tagged(page, name, kind, text=""):
+    tag = page.new_tag(name, attrs={"class": kind})
+    tag.string = text
+    return tag
 
 
 def _place(address):

@@ -61,14 +61,15 @@ def _pieces(token, text, whole):
 
 
 def first_sentence(text):
-    """Return the first sentence of a paragraph; a formula is never cut.
+    """Return the first sentence of a paragraph; no formula, bold or code is cut.
 
     A first sentence of a few words brings the second along.
     """
     masked = FORMULA.sub(lambda formula: "x" * len(formula.group()), text)
     for end in SENTENCE_END.finditer(masked):
         before = text[: end.end()]
-        if len(before) >= 40 and not before.endswith(ABBREVIATED):
+        is_whole = not any(before.count(mark) % 2 for mark in ("**", "`"))
+        if len(before) >= 40 and is_whole and not before.endswith(ABBREVIATED):
             return before
     return text
 

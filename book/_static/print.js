@@ -1,6 +1,6 @@
-// On paper nothing can be unfolded or moved: code that is folded away on the screen is
-// shown, except solutions and the library, and an interactive figure is its picture. The
-// colors are those of the light.
+// On paper nothing can be unfolded or moved: what is folded away on the screen is shown,
+// except the checks of exercises and their solutions, which print.css leaves out, and an
+// interactive figure is its picture. The colors are those of the light.
 const root = document.documentElement;
 let theme = root.dataset.theme;
 
@@ -12,7 +12,7 @@ function picture(figure) {
 
 addEventListener("beforeprint", () => {
   for (const fold of document.querySelectorAll("details")) {
-    fold.open = !fold.closest(".exercise-card, .sd-dropdown");
+    fold.open = true;
   }
   for (const figure of document.querySelectorAll("[data-figure]:has(> img)")) {
     if (figure.shadowRoot && !figure.nextElementSibling?.matches(".on-paper")) {

@@ -15,7 +15,7 @@ function mark(box, { hidden, toTheRight }) {
   box.classList.toggle("more", toTheRight > 2);
   if (hidden > 2) {
     box.tabIndex = 0;
-  } else if (!box.matches("mjx-container")) {
+  } else {
     box.removeAttribute("tabindex");
   }
 }
