@@ -46,9 +46,7 @@ def _parser():
     option = add(_repository, "set the address that Colab fetches the book from")
     option("address", help="for example https://github.com/you/fork")
     option("--ref", help="a tag, branch or commit; default: the tag of the version")
-    option = add(
-        _questions, "write the questions for Moodle, Canvas, …"
-    )
+    option = add(_questions, "write the questions for Moodle, Canvas, …")
     option("--chapter", default="", help="for example 3; default: all")
     option("--out", default="_build/questions.gift", help="default %(default)s")
     _add_exercises(add(_exercises, "write exercises for a class, or who passed what"))
