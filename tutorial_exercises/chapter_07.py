@@ -1,9 +1,12 @@
 """Exercises of chapter 7: self-attention, on sets and on graphs."""
 
+from functools import partial
+
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from tutorial_exercises import Exercise
+from tutorial_exercises.verdict import verdict
 from tutorial_lib.attention import masked_softmax
 
 
@@ -116,78 +119,137 @@ right:
 """
 
 
-@Exercise("7.2", "All scores are 0", axes="batch token d_v")
-def zero_score_attention(x, W_V, mask=None):
-    """Return the output of self-attention when all its scores are 0."""
-    if mask is None:
-        return (x @ W_V).mean(dim=1, keepdim=True).expand(-1, x.shape[1], -1)
-    count = mask.sum(dim=-1, keepdim=True).clamp(min=1)  # (query, 1)
-    return (mask / count) @ (x @ W_V)
+@Exercise("7.2", "A test that finds the order", seconds=20)
+def sees_order(layer):
+    """Tell whether the layer is not permutation equivariant."""
+    x = torch.randn(2, 6, 8)
+    for _ in range(20):
+        order = torch.randperm(6)
+        if not torch.allclose(layer(x[:, order]), layer(x)[:, order], atol=1e-4):
+            return True
+    return False
 
 
-@zero_score_attention.oracle
-def _(x, W_V, mask=None):
-    outputs = torch.zeros(*x.shape[:2], W_V.shape[1])
-    for b, sentence in enumerate(x):
-        for i in range(len(sentence)):
-            visible = sentence if mask is None else sentence[mask[i]]
-            for token in visible:
-                outputs[b, i] += (token @ W_V) / len(visible)
-    return outputs
+@sees_order.oracle
+def _(layer):
+    # Every order is a sequence of swaps of neighbors.
+    x = torch.randn(2, 6, 8)
+    outputs = layer(x)
+    for i in range(5):
+        swapped = [*range(i), i + 1, i, *range(i + 2, 6)]
+        if (layer(x[:, swapped]) - outputs[:, swapped]).abs().max() > 1e-4:
+            return True
+    return False
 
 
-@zero_score_attention.cases
-def _():
-    yield "without a mask", torch.randn(2, 4, 6), torch.randn(6, 5)
-    mask = torch.tensor([[1, 0, 0, 0], [1, 1, 0, 1], [0, 1, 1, 0], [0, 1, 0, 1]]).bool()
-    label = "with a mask that is not symmetric"
-    yield label, torch.randn(2, 4, 6), torch.randn(6, 5), mask
-    mask[1] = False
-    label = "a token that may attend to nothing gets 0"
-    yield label, torch.randn(2, 4, 6), torch.randn(6, 5), mask
+def attend(x, mask=None):
+    return masked_softmax(x @ x.mT / x.shape[-1] ** 0.5, mask) @ x
 
 
-zero_score_attention.hints = """
-- If all scores are equal, what are the attention weights?
-- Without a mask, every token gets the mean of all values; it is the same for every
-  token.
-- With a mask, divide each row of the mask by the number of its `True`, and multiply by
-  the values. A row without any must not be divided by 0.
+def convolved(x, *, circular):
+    """Average each token with its two neighbors; a circle joins the ends."""
+    left, right = x.roll(1, dims=1), x.roll(-1, dims=1)
+    if not circular:
+        left[:, 0], right[:, -1] = 0, 0
+    return 0.25 * left + 0.5 * x + 0.25 * right
+
+
+def positions(x, size):
+    """Make a vector for each position, the same in every call."""
+    generator = torch.Generator().manual_seed(0)
+    return size * torch.randn(x.shape[1:], generator=generator)
+
+
+def later_swapped(x):
+    """Attend, and exchange the outputs of the last two tokens."""
+    output = attend(x)
+    return output[:, [*range(x.shape[1] - 2), -1, -2]]
+
+
+EQUIVARIANT = {
+    "self-attention": attend,
+    "self-attention and a residual connection": lambda x: x + attend(x),
+    "each token minus the mean of all": lambda x: x - x.mean(dim=1, keepdim=True),
+    "a network on each token by itself": lambda x: x.relu() - x.square(),
+}
+ORDERED = {
+    "self-attention with a causal mask": lambda x: attend(
+        x, torch.ones(x.shape[1], x.shape[1]).tril().bool()
+    ),
+    "a convolution, whose kernel is symmetric": partial(convolved, circular=False),
+    "a convolution around a circle": partial(convolved, circular=True),
+    "small position encodings before self-attention": lambda x: attend(
+        x + positions(x, 0.03)
+    ),
+    "a token that gets the output of another, in the last two places": later_swapped,
+    "the same outputs for every order, sorted": lambda x: attend(x).sort(dim=1)[0],
+    "positions in the second sentence of a batch": lambda x: torch.cat(
+        (attend(x[:1]), attend(x[1:] + positions(x, 1.0)))
+    ),
+}
+ADVICE = dict(
+    zip(
+        ORDERED,
+        (
+            "Permute the tokens, not only the sentences or the dimensions.",
+            "It is the same from both ends: try other orders than the reversed one.",
+            "It does not notice a shift around the circle: try other orders.",
+            "The outputs differ by about a hundredth: compare with a tolerance of 1e-4.",
+            "Compare the outputs of all tokens, and try orders that move the last two.",
+            "Its outputs do not change at all, so they are not permuted as the inputs "
+            "are: it is invariant, not equivariant. Permute the outputs before you "
+            "compare them.",
+            "Use a batch of at least two sentences, and compare all.",
+        ),
+        strict=True,
+    )
+)
+
+
+@sees_order.demand("returns False for four layers that are equivariant")
+def _(answer):
+    missed = [not verdict(answer, layer) for layer in ORDERED.values()]
+    alarms = [kind for kind in EQUIVARIANT if verdict(answer, EQUIVARIANT[kind])]
+    if alarms and sum(missed) > len(missed) / 2:
+        return (
+            "You return True for an equivariant layer and False for most of those that "
+            "see the order. It is the other way round."
+        )
+    if alarms:
+        return (
+            f"Your test finds an order where none is seen: in {alarms[0]}. Its outputs "
+            "are permuted as its inputs are: permute the outputs in the same way "
+            "before you compare them, by `torch.allclose` with atol=1e-4."
+        )
+
+
+@sees_order.demand("finds seven layers that see the order")
+def _(answer):
+    found = []
+    for kind, layer in ORDERED.items():
+        if not verdict(answer, layer):
+            count = f"Layers found: {len(found)} of {len(ORDERED)}."
+            named = "\n  ✓ ".join([count, *found])
+            return f"{named}\nThe next one passes your test unseen. {ADVICE[kind]}"
+        found.append(kind)
+
+
+sees_order.hints = """
+- Equivariant means: permuted inputs give the outputs of before, permuted in the same
+  way. What are the two ways to compute the same tensor?
+- `order = torch.randperm(6)` is a random order, and `x[:, order]` has the tokens in it.
+- One order may miss something, for example the reversed one: try twenty, with a batch of
+  two.
 """
 
-zero_score_attention.mistakes = """
-You sum the values. The attention weights sum to 1, so equal weights give the mean.
-    .mean(dim=1, keepdim=True) → .sum(dim=1, keepdim=True)
-    mask / count → mask.float()
-Every token attends only to itself. With equal scores it attends equally to all.
-    (x @ W_V).mean(dim=1, keepdim=True).expand(-1, x.shape[1], -1) → x @ W_V
-The mask is not used: your average includes masked tokens.
-    mask is None → True
-You divide by the number of all tokens. Count only those that a query may attend to.
-    mask / count → mask / len(mask)
-You divide each column by a sum, not each row: `sum(dim=-1, keepdim=True)`.
-    mask.sum(dim=-1, keepdim=True) → mask.sum(dim=-2)
-    mask.sum(dim=-1, keepdim=True) → mask.sum(dim=-1)
-Your mask is transposed: row i says which tokens token i may attend to.
-    count = mask.sum → mask = mask.T
-        count = mask.sum
-You average over the batch. Average over the tokens of each sentence: `dim=1`.
-    .mean(dim=1, keepdim=True).expand(-1, x.shape[1], -1) → .mean(dim=0, keepdim=True).expand(len(x), -1, -1)
-You average over the dimensions of each value. Average over the tokens: `dim=1`.
-    .mean(dim=1, keepdim=True) → .mean(dim=2, keepdim=True)
-Return the mean once for every token, (batch, token, d_v): `expand` repeats it.
-    .mean(dim=1, keepdim=True).expand(-1, x.shape[1], -1) → .mean(dim=1, keepdim=True)
-A token that may attend to nothing gets the mean of all values here. It should get 0.
-    mask / count → torch.zeros(mask.shape).masked_fill(~mask, -1e9).softmax(-1)
-For a token that may attend to nothing you divide 0 by 0: use `.clamp(min=1)`.
-    .clamp(min=1) →
-You return 0. Scores of 0 are not weights of 0: the softmax makes them equal weights.
-    (x @ W_V).mean → (x @ W_V).mul(0).mean
-PyTorch cannot multiply a boolean matrix by a float one: use `mask.float()`.
-    mask / count → mask
+sees_order.mistakes = """
+`==` compares two tensors entry by entry. `torch.allclose` gives one True or False.
+    not torch.allclose(layer(x[:, order]), layer(x)[:, order], atol=1e-4) → layer(x[:, order]) != layer(x)[:, order]
+The tokens are axis 1, behind the batch: `x[:, order]`.
+    layer(x[:, order]), layer(x)[:, order] → layer(x[order]), layer(x)[order]
 right:
-    .expand(-1, x.shape[1], -1) → .repeat(1, x.shape[1], 1)
-    mask / count → mask.float() / count
+    for _ in range(20): → for _ in range(50):
+    not torch.allclose(layer(x[:, order]), layer(x)[:, order], atol=1e-4) → (layer(x[:, order]) - layer(x)[:, order]).abs().max() > 1e-4
 """
 
 
