@@ -245,8 +245,8 @@ sees_order.hints = """
 sees_order.mistakes = """
 `==` compares two tensors entry by entry. `torch.allclose` gives one True or False.
     not torch.allclose(layer(x[:, order]), layer(x)[:, order], atol=1e-4) → layer(x[:, order]) != layer(x)[:, order]
-The tokens are axis 1, behind the batch: `x[:, order]`.
-    layer(x[:, order]), layer(x)[:, order] → layer(x[order]), layer(x)[order]
+The layer takes tokens alone, already in their order: `layer(x[:, order])`.
+    layer(x[:, order]), → layer(x, order),
 right:
     for _ in range(20): → for _ in range(50):
     not torch.allclose(layer(x[:, order]), layer(x)[:, order], atol=1e-4) → (layer(x[:, order]) - layer(x)[:, order]).abs().max() > 1e-4
