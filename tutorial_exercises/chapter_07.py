@@ -1,11 +1,10 @@
 """Exercises of chapter 7: self-attention, on sets and on graphs."""
 
-from functools import partial
-
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from tutorial_exercises import Exercise
+from tutorial_exercises.orders import ADVICE, EQUIVARIANT, ORDERED
 from tutorial_exercises.verdict import verdict
 from tutorial_lib.attention import masked_softmax
 
@@ -140,70 +139,6 @@ def _(layer):
         if (layer(x[:, swapped]) - outputs[:, swapped]).abs().max() > 1e-4:
             return True
     return False
-
-
-def attend(x, mask=None):
-    return masked_softmax(x @ x.mT / x.shape[-1] ** 0.5, mask) @ x
-
-
-def convolved(x, *, circular):
-    """Average each token with its two neighbors; a circle joins the ends."""
-    left, right = x.roll(1, dims=1), x.roll(-1, dims=1)
-    if not circular:
-        left[:, 0], right[:, -1] = 0, 0
-    return 0.25 * left + 0.5 * x + 0.25 * right
-
-
-def positions(x, size):
-    """Make a vector for each position, the same in every call."""
-    generator = torch.Generator().manual_seed(0)
-    return size * torch.randn(x.shape[1:], generator=generator)
-
-
-def later_swapped(x):
-    """Attend, and exchange the outputs of the last two tokens."""
-    output = attend(x)
-    return output[:, [*range(x.shape[1] - 2), -1, -2]]
-
-
-EQUIVARIANT = {
-    "self-attention": attend,
-    "self-attention and a residual connection": lambda x: x + attend(x),
-    "each token minus the mean of all": lambda x: x - x.mean(dim=1, keepdim=True),
-    "a network on each token by itself": lambda x: x.relu() - x.square(),
-}
-ORDERED = {
-    "self-attention with a causal mask": lambda x: attend(
-        x, torch.ones(x.shape[1], x.shape[1]).tril().bool()
-    ),
-    "a convolution, whose kernel is symmetric": partial(convolved, circular=False),
-    "a convolution around a circle": partial(convolved, circular=True),
-    "small position encodings before self-attention": lambda x: attend(
-        x + positions(x, 0.03)
-    ),
-    "a token that gets the output of another, in the last two places": later_swapped,
-    "the same outputs for every order, sorted": lambda x: attend(x).sort(dim=1)[0],
-    "positions in the second sentence of a batch": lambda x: torch.cat(
-        (attend(x[:1]), attend(x[1:] + positions(x, 1.0)))
-    ),
-}
-ADVICE = dict(
-    zip(
-        ORDERED,
-        (
-            "Permute the tokens, not only the sentences or the dimensions.",
-            "It is the same from both ends: try other orders than the reversed one.",
-            "It does not notice a shift around the circle: try other orders.",
-            "The outputs differ by about a hundredth: compare with a tolerance of 1e-4.",
-            "Compare the outputs of all tokens, and try orders that move the last two.",
-            "Its outputs do not change at all, so they are not permuted as the inputs "
-            "are: it is invariant, not equivariant. Permute the outputs before you "
-            "compare them.",
-            "Use a batch of at least two sentences, and compare all.",
-        ),
-        strict=True,
-    )
-)
 
 
 @sees_order.demand("returns False for four layers that are equivariant")
