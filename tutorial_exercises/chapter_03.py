@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from tutorial_exercises import Exercise
-from tutorial_exercises.verdict import verdict
+from tutorial_exercises.verdict import false_alarms, verdict
 from tutorial_exercises.watch import Watch
 from tutorial_lib.attention import masked_softmax, scaled_dot_product_attention
 
@@ -358,9 +358,8 @@ def _(attention):
 
 @finds_bug.demand("accepts right attentions")
 def _(answer):
-    missed = [not verdict(answer, attention) for attention in BROKEN.values()]
-    refused = [name for name in RIGHT if verdict(answer, RIGHT[name])]
-    if refused and sum(missed) > len(missed) / 2:
+    refused, inverted = false_alarms(answer, RIGHT, BROKEN)
+    if inverted:
         return (
             "You answer True for a right attention and False for most of the broken "
             "ones: the other way round. True must mean that a bug was found."

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch.nn.utils.rnn import pad_sequence
 
 from tutorial_exercises import Exercise
-from tutorial_exercises.verdict import verdict
+from tutorial_exercises.verdict import false_alarms, first_unseen
 from tutorial_exercises.watch import Watch
 from tutorial_lib.attention import masked_softmax, scaled_dot_product_attention
 from tutorial_lib.masks import causal_mask, padding_mask, window_mask
@@ -354,9 +354,8 @@ LEAKY = {fault: attention_with(fault) for fault in ADVICE}
 
 @leaks.demand("returns False for four attentions that are causal")
 def _(answer):
-    missed = [not verdict(answer, attend) for attend in LEAKY.values()]
-    alarms = [kind for kind in CAUSAL if verdict(answer, CAUSAL[kind])]
-    if alarms and sum(missed) > len(missed) / 2:
+    alarms, inverted = false_alarms(answer, CAUSAL, LEAKY)
+    if inverted:
         return (
             "You return True for a causal attention and False for most of those that "
             "leak. It is the other way round: True means that there is a leak."
@@ -371,13 +370,7 @@ def _(answer):
 
 @leaks.demand("finds nine leaks")
 def _(answer):
-    found = []
-    for fault, attend in LEAKY.items():
-        if not verdict(answer, attend):
-            count = f"Leaks found: {len(found)} of {len(LEAKY)}."
-            named = "\n  ✓ ".join([count, *found])  # the hunt for the others is theirs
-            return f"{named}\nThe next one passes your test unseen. {ADVICE[fault]}"
-        found.append(fault)
+    return first_unseen(answer, LEAKY, ADVICE, "Leaks")
 
 
 leaks.hints = """

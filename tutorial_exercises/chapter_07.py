@@ -5,7 +5,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from tutorial_exercises import Exercise
 from tutorial_exercises.orders import ADVICE, EQUIVARIANT, ORDERED
-from tutorial_exercises.verdict import verdict
+from tutorial_exercises.verdict import false_alarms, first_unseen
 from tutorial_lib.attention import masked_softmax
 
 
@@ -143,9 +143,8 @@ def _(layer):
 
 @sees_order.demand("returns False for four layers that are equivariant")
 def _(answer):
-    missed = [not verdict(answer, layer) for layer in ORDERED.values()]
-    alarms = [kind for kind in EQUIVARIANT if verdict(answer, EQUIVARIANT[kind])]
-    if alarms and sum(missed) > len(missed) / 2:
+    alarms, inverted = false_alarms(answer, EQUIVARIANT, ORDERED)
+    if inverted:
         return (
             "You return True for an equivariant layer and False for most of those that "
             "see the order. It is the other way round."
@@ -160,13 +159,7 @@ def _(answer):
 
 @sees_order.demand("finds seven layers that see the order")
 def _(answer):
-    found = []
-    for kind, layer in ORDERED.items():
-        if not verdict(answer, layer):
-            count = f"Layers found: {len(found)} of {len(ORDERED)}."
-            named = "\n  ✓ ".join([count, *found])
-            return f"{named}\nThe next one passes your test unseen. {ADVICE[kind]}"
-        found.append(kind)
+    return first_unseen(answer, ORDERED, ADVICE, "Layers")
 
 
 sees_order.hints = """

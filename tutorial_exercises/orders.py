@@ -43,33 +43,37 @@ EQUIVARIANT = {
     "each token minus the mean of all": lambda x: x - x.mean(dim=1, keepdim=True),
     "a network on each token by itself": lambda x: x.relu() - x.square(),
 }
-ORDERED = {
-    "self-attention with a causal mask": partial(attend, causal=True),
-    "a convolution, whose kernel is symmetric": partial(convolved, circular=False),
-    "a convolution around a circle": partial(convolved, circular=True),
-    "small position encodings before self-attention": lambda x: attend(
-        x + positions(x, 0.03)
+# Each with what brings it to light.
+FOUND_BY = {
+    "self-attention with a causal mask": (
+        partial(attend, causal=True),
+        "Permute the tokens, not only the sentences or the dimensions.",
     ),
-    "a token that gets the output of another, in the last two places": later_swapped,
-    "the same outputs for every order, sorted": lambda x: attend(x).sort(dim=1)[0],
-    "positions in the second sentence of a batch": lambda x: torch.cat(
-        (attend(x[:1]), attend(x[1:] + positions(x, 1.0)))
+    "a convolution, whose kernel is symmetric": (
+        partial(convolved, circular=False),
+        "It is the same from both ends: try other orders than the reversed one.",
+    ),
+    "a convolution around a circle": (
+        partial(convolved, circular=True),
+        "It does not notice a shift around the circle: try other orders.",
+    ),
+    "small position encodings before self-attention": (
+        lambda x: attend(x + positions(x, 0.03)),
+        "The outputs differ by about a hundredth: compare them with atol=1e-4.",
+    ),
+    "a token that gets the output of another, in the last two places": (
+        later_swapped,
+        "Compare the outputs of all tokens, and try orders that move the last two.",
+    ),
+    "the same outputs for every order, sorted": (
+        lambda x: attend(x).sort(dim=1)[0],
+        "Its outputs do not change at all, so they are not permuted as the inputs are: "
+        "it is invariant, not equivariant. Permute the outputs before you compare.",
+    ),
+    "positions in the second sentence of a batch": (
+        lambda x: torch.cat((attend(x[:1]), attend(x[1:] + positions(x, 1.0)))),
+        "Use a batch of at least two sentences, and compare all.",
     ),
 }
-ADVICE = dict(
-    zip(
-        ORDERED,
-        (
-            "Permute the tokens, not only the sentences or the dimensions.",
-            "It is the same from both ends: try other orders than the reversed one.",
-            "It does not notice a shift around the circle: try other orders.",
-            "The outputs differ by about a hundredth: compare them with atol=1e-4.",
-            "Compare the outputs of all tokens, and try orders that move the last two.",
-            "Its outputs do not change at all, so they are not permuted as the inputs "
-            "are: it is invariant, not equivariant. Permute the outputs before you "
-            "compare them.",
-            "Use a batch of at least two sentences, and compare all.",
-        ),
-        strict=True,
-    )
-)
+ORDERED = {name: layer for name, (layer, _) in FOUND_BY.items()}
+ADVICE = {name: advice for name, (_, advice) in FOUND_BY.items()}

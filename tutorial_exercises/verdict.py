@@ -24,3 +24,28 @@ def verdict(answer, *inputs):
     if found not in (True, False):
         raise Wrong("Return True or False.")
     return bool(found)
+
+
+def false_alarms(answer, right, faulty):
+    """Return the right functions that an answer refuses, and whether it is inverted.
+
+    It is inverted where it refuses right functions and accepts most faulty ones.
+    Functions are dictionaries by name, and names are returned.
+    """
+    missed = [not verdict(answer, function) for function in faulty.values()]
+    alarms = [name for name, function in right.items() if verdict(answer, function)]
+    return alarms, bool(alarms) and sum(missed) > len(missed) / 2
+
+
+def first_unseen(answer, faulty, advice, kind):
+    """Return what to tell of the first faulty function that an answer accepts, or None.
+
+    ``kind`` names what is found, "Leaks"; those that are still hidden are not named.
+    """
+    found = []
+    for name, function in faulty.items():
+        if not verdict(answer, function):
+            count = f"{kind} found: {len(found)} of {len(faulty)}."
+            named = "\n  ✓ ".join([count, *found])
+            return f"{named}\nThe next one passes your test unseen. {advice[name]}"
+        found.append(name)
