@@ -1,4 +1,4 @@
-"""Characters of Shakespeare: this book's GPT beside nanoGPT's, in equal time.
+"""Characters of Shakespeare: this book's Llama and GPT beside nanoGPT, in equal time.
 
     python benchmarks/gpt.py [--folder ../shared/data] [--nanogpt path/to/model.py]
                              [--workers 8]
@@ -8,15 +8,15 @@ of one commit, which is fetched unless there is a path to it. The text is the ti
 Shakespeare that nanoGPT's examples learn from: the first nine tenths to learn from, the
 next twentieth to choose settings by, the last twentieth for the test. The folder holds
 shakespeare/input.txt; without it the text is fetched. Training, data, optimizer and
-schedule are the same for both; the clock is the process's CPU time, and the learning
+schedule are the same for all; the clock is the process's CPU time, and the learning
 rate follows it, so that a busy machine changes little.
 
-"search" tries every combination of some settings for a third of the time, those of
-both and one that only the one model has, and scores it on the validation text. Its
-rows go to gpt_search.csv. "text" trains both with what was best, and tests them on the
-way, the clock standing still meanwhile; the rows go to gpt_text.csv. "steps" lets both
-take turns at training steps of the same size, and "writing" at drawing characters;
-these rows go to gpt_steps.csv and gpt_writing.csv.
+"search" tries every combination of some settings for as long as the shortest training,
+a learning rate and one that only the one model has, and scores it on the validation
+text. Its rows go to gpt_search.csv. "text" trains each with what was best, anew for
+each budget of time; the rows go to gpt_text.csv. "steps" lets all take turns at
+training steps of the same size, and "writing" at drawing characters; these rows go to
+gpt_steps.csv and gpt_writing.csv.
 
 A row is written when it is finished, and what has its row is not repeated. Workers are
 trainings side by side. Several processes, through Accelerate, share every batch of
@@ -46,6 +46,7 @@ from tutorial_lib.attention import KVCache
 from tutorial_lib.data.downloads import fetch, read_shakespeare
 from tutorial_lib.decoding import evaluating, sample
 from tutorial_lib.gpt import GELU, GPT
+from tutorial_lib.llama import Llama
 from tutorial_lib.training import fit, warmup_cosine
 
 NANOGPT = (
@@ -53,17 +54,13 @@ NANOGPT = (
     "3adf61e154c3fe3fca428ad6bc3818b27a3b8291/model.py",
     "7c01703240dbec5d554527dc666e35b3df8391d0b117fddc07afcf325a21d11c",
 )
-CONTENDERS = ("tutorial_lib", "nanoGPT")
+CONTENDERS = ("Llama", "GPT", "nanoGPT")
 PARTS = ("search", "text", "steps", "writing")
 TOKENS = 768  # in a batch: 12 texts of 64 characters in nanoGPT's example for a CPU
 CONTEXT = 64  # characters; twice as many learn less in the time
-SEARCH = {
-    "learning_rate": (0.003, 0.006, 0.012),
-    "variant": ("first", "second"),
-    "d_model": (96, 128),
-}
-NUM_HEADS, NUM_LAYERS = 4, 4
-MARKS = (0.1, 0.2, 0.4, 0.6, 0.8)  # of the time, where it is tested on the way
+SEARCH = {"learning_rate": (0.003, 0.006, 0.012), "variant": ("first", "second")}
+BUDGETS = (60, 150, 300)  # CPU seconds
+D_MODEL, NUM_HEADS, NUM_LAYERS = 96, 4, 4
 WRITING = [(64, 1), (256, 1), (64, 16)]  # characters, texts
 STEPS = [(96, 64, 12), (128, 64, 12), (192, 128, 8)]  # d_model, context, batch
 
@@ -98,8 +95,8 @@ def make(
     vocab,
     published,
     *,
-    d_model,
     variant,
+    d_model=D_MODEL,
     context=CONTEXT,
     num_heads=NUM_HEADS,
     num_layers=NUM_LAYERS,
@@ -108,10 +105,15 @@ def make(
 ):
     """Make a model; the second variant is what the contender offers beside its own.
 
-    Ours exchanges GPT-2's activation for the squared ReLU, So et al. (2021); nanoGPT
+    Our GPT exchanges GPT-2's activation for the squared ReLU, So et al. (2021), our
+    Llama gives each head keys of its own, where the first shares them in pairs; nanoGPT
     leaves the biases out, which its comments call a bit better and faster.
     """
-    if name == "tutorial_lib":
+    if name == "Llama":
+        num_kv_heads = num_heads if variant == "second" else num_heads // 2
+        sizes = d_model, num_heads, num_kv_heads, num_layers
+        return Llama(vocab, *sizes, max_tokens=context)
+    if name == "GPT":
         activation = squared_relu if variant == "second" else GELU
         options = {"activation": activation, "dropout": dropout}
         return GPT(vocab, d_model, num_heads, num_layers, max_tokens=context, **options)
@@ -167,29 +169,17 @@ class SharedClock(Clock):
         self.now = self.accelerator.reduce(spent, "mean").item()
         return self.now
 
-    @contextlib.contextmanager
-    def standing(self):
-        before = self.seconds()
-        yield
-        self.start += self.seconds() - before
 
-
-def train_for(seconds, name, model, text, settings, seed, marks=(), tested=None):
-    """Train until the CPU time is spent; return steps and seconds.
-
-    ``tested(now)`` is called at the ``marks``, shares of the time.
-    """
+def train_for(seconds, name, model, text, settings, seed):
+    """Train until the CPU time is spent; return steps and seconds."""
     accelerator = Accelerator(cpu=True)
     optimizer = adamw(model, settings["learning_rate"])
     model, optimizer = accelerator.prepare(model, optimizer)
     generator, factor = torch.Generator().manual_seed(seed), warmup_cosine(50, 1000)
-    clock, ahead = SharedClock(accelerator), [mark * seconds for mark in marks]
+    clock = SharedClock(accelerator)
 
     def until_spent():
         while clock.read() < seconds:
-            if ahead and clock.now >= ahead[0]:
-                with clock.standing():
-                    tested(ahead.pop(0))
             batch = text.batch(TOKENS // CONTEXT, CONTEXT, generator)
             yield batch[accelerator.process_index :: accelerator.num_processes]
 
@@ -231,7 +221,7 @@ def try_out(options, name, settings):
     text, published = Text(options.folder), load_nanogpt(options.nanogpt)
     torch.manual_seed(0)
     model = make(name, len(text.characters), published, **settings)
-    steps, spent = train_for(options.seconds / 3, name, model, text, settings, 0)
+    steps, spent = train_for(BUDGETS[0], name, model, text, settings, 0)
     bits = bits_per_character(name, model, text.valid)
     row = {"contender": name, **settings, "steps": steps, "bits_valid": f"{bits:.4f}"}
     return [row | {"cpu_seconds": f"{spent:.1f}", **provenance()}]
@@ -261,35 +251,21 @@ def found_settings(path, name):
     return {key: type(values[0])(best[key]) for key, values in SEARCH.items()}
 
 
-def measure_text(options, name, settings, seed):
-    """Train one model; return how well it predicts, on the way and at last."""
+def measure_text(options, name, settings, seconds, seed):
+    """Train one model for some CPU seconds; return how well it predicts, in a row."""
     torch.set_num_threads(1)
     text, published = Text(options.folder), load_nanogpt(options.nanogpt)
     torch.manual_seed(seed)
     model = make(name, len(text.characters), published, **settings)
-    rows = []
-
-    def tested(now):
-        bits = bits_per_character(name, model, text.test)
-        rows.append({"seconds": round(now), "bits": f"{bits:.4f}"})
-
-    seconds = options.seconds
-    steps, spent = train_for(
-        seconds, name, model, text, settings, seed, marks=MARKS, tested=tested
-    )
-    tested(seconds)
-    about = {
-        "steps": steps,
-        "cpu_seconds": f"{spent:.1f}",
-        "parameters": sum(weight.numel() for weight in model.parameters()),
-        "processes": Accelerator(cpu=True).num_processes,
-        **provenance(),
-    }
+    steps, spent = train_for(seconds, name, model, text, settings, seed)
     if not Accelerator(cpu=True).is_main_process:
         return []
-    return [
-        {"contender": name, "seed": seed, **row, **settings, **about} for row in rows
-    ]
+    bits = bits_per_character(name, model, text.test)
+    row = {"contender": name, "seconds": seconds, "seed": seed, "bits": f"{bits:.4f}"}
+    row |= settings | {"steps": steps, "cpu_seconds": f"{spent:.1f}"}
+    row["parameters"] = sum(weight.numel() for weight in model.parameters())
+    row["processes"] = Accelerator(cpu=True).num_processes
+    return [row | provenance()]
 
 
 def take_turns(calls, rounds):
@@ -359,23 +335,23 @@ def run_writing(path, published, settings, rounds):
 
 def ways_to_write(models, length, texts):
     """Return calls that draw so many characters, with a cache and without."""
-    ours, theirs = (models[name] for name in CONTENDERS)
-    device = next(ours.parameters()).device
+    device = next(models["GPT"].parameters()).device
     first = torch.zeros(texts, 1, dtype=torch.long, device=device)
     count = {"max_new_tokens": length, "eos": -1}
 
     @torch.no_grad()
-    def recomputed():
+    def recomputed(model):
         text = first
         for _ in range(length):
-            probs = ours(text[:, -length:])[:, -1].softmax(dim=-1)
+            probs = model(text[:, -length:])[:, -1].softmax(dim=-1)
             text = torch.cat((text, torch.multinomial(probs, 1)), dim=1)
 
-    return {
-        "tutorial_lib": lambda: sample(ours, first, KVCache(), **count),
-        "tutorial_lib, no cache": recomputed,
-        "nanoGPT": lambda: theirs.generate(first, length),
-    }
+    ways = {"nanoGPT": lambda: models["nanoGPT"].generate(first, length)}
+    for name in [name for name in models if name not in ways]:
+        ours = models[name]
+        ways[name] = lambda ours=ours: sample(ours, first, KVCache(), **count)
+        ways[f"{name}, no cache"] = lambda ours=ours: recomputed(ours)
+    return ways
 
 
 def main():
@@ -384,7 +360,6 @@ def main():
     parser.add_argument("--nanogpt", type=Path, help="its model.py; else: download")
     parser.add_argument("--only", choices=PARTS)
     parser.add_argument("--seeds", type=int, default=3, help="runs of each model")
-    parser.add_argument("--seconds", type=float, default=300, help="for each training")
     parser.add_argument("--workers", type=int, default=1, help="trainings side by side")
     parser.add_argument("--out", default=Path(__file__).with_suffix(".csv"), type=Path)
     options = parser.parse_args()
@@ -399,12 +374,13 @@ def main():
         side_by_side(out("search"), options.workers, try_out, wanted)
     settings = {name: found_settings(out("search"), name) for name in CONTENDERS}
     if "text" in parts:
-        done = read_done(out("text"), ("contender", "seed"))
+        done = read_done(out("text"), ("contender", "seconds", "seed"))
         wanted = [
-            (options, name, settings[name], seed)
+            (options, name, settings[name], seconds, seed)
+            for seconds in BUDGETS
             for seed in range(options.seeds)
             for name in CONTENDERS
-            if (name, str(seed)) not in done
+            if (name, str(seconds), str(seed)) not in done
         ]
         side_by_side(out("text"), options.workers, measure_text, wanted)
     if "steps" in parts:

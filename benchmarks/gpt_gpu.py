@@ -19,7 +19,6 @@ from pathlib import Path
 import torch
 from accelerate import Accelerator
 from gpt import (
-    CONTENDERS,
     Text,
     adamw,
     bits_per_character,
@@ -34,7 +33,7 @@ from tutorial_lib.training import fit, warmup_cosine
 
 SIZES = {"d_model": 384, "num_heads": 6, "num_layers": 6}
 SIZES |= {"context": 256, "dropout": 0.2}
-VARIANTS = {"tutorial_lib": "first", "nanoGPT": "second"}  # as each is published
+VARIANTS = {"GPT": "first", "nanoGPT": "second"}  # as each is published
 BATCH, STEPS, EVERY = 64, 5000, 250
 WRITING = [(256, 1), (256, 64)]  # characters, texts
 
@@ -104,7 +103,7 @@ def write(published, characters, texts, rounds=5):
     """Return a row for each way of drawing so many characters."""
     models = {
         name: make(name, 65, published, variant=VARIANTS[name], **SIZES).cuda().eval()
-        for name in CONTENDERS
+        for name in VARIANTS
     }
     ways = ways_to_write(models, characters, texts)
     times = {name: [] for name in ways}
@@ -147,7 +146,7 @@ def main():
             for row in write(published, characters, texts):
                 append(writing, row)
     for seed in range(options.seeds):
-        for name in CONTENDERS:
+        for name in VARIANTS:
             if (name, str(seed)) not in read_done(options.out, ("contender", "seed")):
                 append(options.out, train(name, text, published, seed, options.steps))
 

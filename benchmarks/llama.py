@@ -85,8 +85,8 @@ def measure(text, change, rate, seconds, seed):
     torch.manual_seed(seed)
     model = make(change, len(text.characters))
     settings = {"learning_rate": rate}
-    steps, spent = train_for(seconds, "tutorial_lib", model, text, settings, seed)
-    nats = bits_per_character("tutorial_lib", model, text.valid) * math.log(2)
+    steps, spent = train_for(seconds, "GPT", model, text, settings, seed)
+    nats = bits_per_character("GPT", model, text.valid) * math.log(2)
     heads = NUM_KV_HEADS if change == CHANGES[-1] else NUM_HEADS
     learned = [weight for weight in model.parameters() if weight.requires_grad]
     return {

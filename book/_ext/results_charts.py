@@ -12,11 +12,19 @@ from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
 WIDTH = 460
-COLORS = ("var(--book-query, #1f62c8)", "var(--book-key, #c2410c)")
+COLORS = (
+    "var(--book-query, #1f62c8)",
+    "var(--book-key, #c2410c)",
+    "var(--book-value, #15803d)",
+)
 DATA = {"tatoeba": "everyday sentences (Tatoeba)", "multi30k": "captions (Multi30k)"}
 MODELS = ("one vector", "attention", "Transformer")
 UNITS = ("words", "pieces")
-CONTENDERS = {"tutorial_lib": "this book's GPT", "nanoGPT": "nanoGPT"}
+CONTENDERS = {
+    "Llama": "this book's Llama",
+    "GPT": "this book's GPT",
+    "nanoGPT": "nanoGPT",
+}
 
 
 class Chart(SphinxDirective):
@@ -54,7 +62,7 @@ def draw_translation(rows):
         for model in MODELS:
             y += 26
             parts.append(text(0, y, model))
-            for units, color, up in zip(UNITS, COLORS, (-5, 5), strict=True):
+            for units, color, up in zip(UNITS, COLORS[:2], (-5, 5), strict=True):
                 found = (data, units, model)
                 scores = [float(row["bleu_beam_4"]) for row in rows if of(row) == found]
                 middle = statistics.median(scores)
@@ -91,48 +99,51 @@ def span(low, middle, high, y, color):
 
 
 def draw_gpt(rows):
-    """Draw how the bits per character fall in 300 seconds, and their range."""
+    """Draw the bits per character after each budget of time, and their range."""
     parts, said = [legend(CONTENDERS.values())], []
-    names = zip(CONTENDERS.items(), COLORS, (-3, 3), strict=True)
+    names = zip(CONTENDERS.items(), COLORS, (-4, 0, 4), strict=True)
     for (name, label), color, aside in names:
-        marks = {}
+        budgets = {}
         for row in rows:
             if row["contender"] == name:
-                marks.setdefault(int(row["seconds"]), []).append(float(row["bits"]))
-        points = [(across(at), statistics.median(bits)) for at, bits in marks.items()]
-        line = " ".join(f"{x},{down(middle)}" for x, middle in points)
+                budgets.setdefault(int(row["seconds"]), []).append(float(row["bits"]))
+        points = [
+            (across(at) + aside, statistics.median(bits))
+            for at, bits in sorted(budgets.items())
+        ]
+        line = " ".join(f"{x:.1f},{down(middle)}" for x, middle in points)
         parts.append(f'<polyline points="{line}" stroke="{color}" class="line"/>')
-        for at, bits in marks.items():
+        for at, bits in budgets.items():
             x, y, low = round(across(at) + aside, 1), down(max(bits)), down(min(bits))
             ends = f"M{x} {y} V{low}" + "".join(
                 f"M{x - 5:.1f} {end} h10" for end in (y, low)
             )
             parts.append(f'<path d="{ends}" stroke="{color}" stroke-width="1.5"/>')
-        said += [f"{label} after {at} s: {statistics.median(marks[at]):.2f}"
-            for at in marks]  # fmt: skip
-    for bits in (2.4, 2.6, 2.8, 3.0, 3.2):
+        said += [f"{label} after {at} s: {statistics.median(budgets[at]):.2f}"
+            for at in sorted(budgets)]  # fmt: skip
+    for bits in (2.2, 2.4, 2.6, 2.8, 3.0):
         rule = f'<path class="rule" d="M60 {down(bits)} H{WIDTH - 10}"/>'
         parts[:0] = [rule, text(54, down(bits) + 5, bits, "end")]
-    parts += [text(across(at), 264, at, "tick") for at in marks]
+    parts += [text(across(at), 264, at, "tick") for at in budgets]
     parts.append(text(across(165), 284, "seconds of processor time", "tick"))
     parts.append(text(0, 40, "bits per character"))
-    return svg("gpt", 292, parts, "Bits per character while two GPTs learn", said)
+    return svg("gpt", 292, parts, "Bits per character that three models reach", said)
 
 
 def across(seconds):
-    """Return where a time lies on the axis, from 20 to 305 seconds."""
-    return round(60 + (seconds - 20) / 285 * (WIDTH - 75), 1)
+    """Return where a time lies on the axis, from 20 to 315 seconds."""
+    return round(60 + (seconds - 20) / 295 * (WIDTH - 75), 1)
 
 
 def down(bits):
-    """Return where bits per character lie on the axis, from 2.25 to 3.2."""
-    return round(58 + (3.2 - bits) / 0.95 * 185, 1)
+    """Return where bits per character lie on the axis, from 2.2 to 3."""
+    return round(58 + (3 - bits) / 0.8 * 185, 1)
 
 
 def legend(names):
-    """Draw the two names with their colors."""
-    parts, x = [], 110
-    for name, color in zip(names, COLORS, strict=True):
+    """Draw the names with their colors."""
+    parts, x = [], 20 if len(names) > 2 else 110
+    for name, color in zip(names, COLORS[: len(names)], strict=True):
         parts.append(f'<circle cx="{x}" cy="11" r="4.5" fill="{color}"/>')
         parts.append(text(x + 10, 16, name))
         x += 30 + 8 * len(name)
