@@ -20,6 +20,7 @@ from tutorial_lib import (
     masks,
     metrics,
     position,
+    progress_bar,
     seq2seq,
     shapes,
     training,
@@ -461,7 +462,7 @@ def table(folder):
             FloatingPointError,
             lambda: train(lambda model, batch: model(batch).mean() * torch.inf),
         ),
-        (training.fit, training.Stopped, lambda: train(interrupted)),
+        (training.fit, progress_bar.Stopped, lambda: train(interrupted)),
         (
             training.warmup_cosine,
             ValueError,
