@@ -71,6 +71,11 @@ def train(loss=lambda model, batch: model(batch).mean(), batches=(X,), **options
     )
 
 
+def stop_in_a_bar():
+    with progress_bar.progress_bar(2):
+        raise KeyboardInterrupt
+
+
 def interrupted(model, batch):
     raise KeyboardInterrupt
 
@@ -463,6 +468,7 @@ def table(folder):
             lambda: train(lambda model, batch: model(batch).mean() * torch.inf),
         ),
         (training.fit, progress_bar.Stopped, lambda: train(interrupted)),
+        (progress_bar.progress_bar, progress_bar.Stopped, stop_in_a_bar),
         (
             training.warmup_cosine,
             ValueError,

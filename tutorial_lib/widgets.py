@@ -75,12 +75,9 @@ def explore(draw, labels=None, **controls):
     """
     labels = {name: name.replace("_", " ") for name in controls} | (labels or {})
     values = {name: _first(draw, name, control) for name, control in controls.items()}
-    printed = io.StringIO()  # stands above the picture, and changes with it
-    with redirect_stdout(printed):
-        picture = draw(**values)
+    printed, picture = _drawn(draw, values)
     if os.environ.get("TUTORIAL_WIDGETS") == "off" or not find_spec("ipywidgets"):
-        print(printed.getvalue(), end="")
-        _show(picture)
+        _show(picture, printed=printed)
         print(f"In a running notebook you can change: {', '.join(labels.values())}.")
         return
 
@@ -104,8 +101,15 @@ def explore(draw, labels=None, **controls):
     view = {"model_id": box.model_id, "version_major": 2, "version_minor": 0}
     _show(picture, {VIEW: view})  # the picture is for who cannot show the view
     with shown:
-        print(printed.getvalue(), end="")
-        _show(picture)
+        _show(picture, printed=printed)
+
+
+def _drawn(draw, values):
+    """Return what ``draw`` prints, which is to change with its picture, and that."""
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        picture = draw(**values)
+    return printed.getvalue(), picture
 
 
 def _box(parts):
@@ -245,11 +249,12 @@ def _cell(pressed, name):
     return ToggleButton(value=bool(pressed), tooltip=name, layout=layout)
 
 
-def _show(picture, more=None):
+def _show(picture, more=None, printed=""):
     """Display a picture, with ``more`` forms of it in the same output."""
     from IPython import get_ipython
     from IPython.display import display
 
+    print(printed, end="")
     data, metadata = get_ipython().display_formatter.format(picture)
     display(data | (more or {}), metadata=metadata, raw=True)
     if "matplotlib.pyplot" in sys.modules:  # which would show its figures once more
