@@ -3,11 +3,13 @@
 import base64
 import contextlib
 import errno
+import io
 import os
 import shutil
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from tools.__main__ import main
 from tools.notebooks import write_notebook
@@ -38,7 +40,9 @@ def book(tmp_path, monkeypatch):
     for name in ("_config.yml", "pyproject.toml", "requirements.txt"):
         shutil.copy(BOOK / name, root)
     monkeypatch.chdir(root)
-    picture = base64.b64encode(b"a stored picture").decode()
+    buffer = io.BytesIO()
+    Image.new("RGB", (60, 20)).save(buffer, "png", dpi=(90, 90))
+    picture = base64.b64encode(buffer.getvalue()).decode()
     shown = {"data": {"image/png": picture}, "metadata": {}}
     cell = {"cell_type": "code", "execution_count": 1, "id": "sum", "metadata": FIGURE}
     cell |= {"outputs": [shown | {"output_type": "display_data"}], "source": "1 + 1"}
