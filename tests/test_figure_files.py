@@ -271,6 +271,15 @@ def test_a_credit_makes_a_picture_higher(dark):
     assert files[0] != files[1]  # the letters are seen
 
 
+def test_an_interactive_figure_is_a_page_and_a_picture_in_the_format_asked_for(root):
+    source = "from tutorial_figures import show_softmax\n\nshow_softmax([0.0, 1.0])"
+    write_chapter(root, "01_lines", cell("ask", source, data={"text/html": LIVE}))
+    main(["figures", "--chapter=1", "--format=svg", "--out=slides"])
+    line = "Lines 2.1 · Fig. 1.1 · CC BY 4.0"
+    assert f"<!-- {line} -->" in Path("slides/fig-01-ask.svg").read_text()
+    assert f"<small>{line}</small>" in Path("slides/fig-01-ask.html").read_text()
+
+
 def test_each_figure_of_a_run_has_its_own_number_and_an_excursion_s_its_name(root):
     title = {"cell_type": "markdown", "id": "t", "metadata": {}}
     cells = [cell(name, f"{DRAW}figure", figure=f"fig-{name}") for name in ("a", "b")]

@@ -29,7 +29,7 @@ def hand_over(format, dpi, style, credit):
         return {PICTURE: _encoded(draw(figure, format, **drawn))}
 
     def file_of_live(figure):
-        still = figure.still("png", **drawn)  # in all its colors
+        still = figure.still(format, **drawn)  # in all its colors
         data = {"text/html": figure.html, "text/plain": figure.text}
         return {PICTURE: _encoded(still), **data}
 
