@@ -24,6 +24,7 @@ WRITING = {  # commands that write, and what they would write first
         ["exercises", "--nbgrader", "out"],
         "out/source/01_sums/01_sums.ipynb",
     ),
+    "key": (["exercises", "--key", "out"], "out/answer_key.md"),
     "figures": (["figures", "--from-outputs", "--out", "out"], "out/fig-sum.png"),
     "sync": (["sync"], f"{CHAPTER}"),
     "repository": (["repository", "https://github.com/a/b"], "_config.yml"),
@@ -90,7 +91,7 @@ def test_a_full_disk_is_spoken_of_and_nothing_is_half_written(name, book, capsys
 
 
 @pytest.mark.parametrize("kind", ["file", "folder"])
-@pytest.mark.parametrize("name", ["student", "otter", "nbgrader", "figures"])
+@pytest.mark.parametrize("name", ["student", "otter", "nbgrader", "key", "figures"])
 def test_what_is_in_the_way_is_named(name, kind, capsys):
     words, file = WRITING[name]
     if kind == "file":
@@ -114,7 +115,8 @@ def test_a_chapter_that_does_not_exist_is_refused(words, chapter, capsys):
     "words", [[], ["--student", ""], ["--otter", "a", "--nbgrader", "b"]]
 )
 def test_exercises_are_written_for_one_thing(words, capsys):
-    sentence = "say one thing: --student, --otter, --nbgrader or --report, and a folder"
+    sentence = "say one thing: --student, --otter, --nbgrader, --key or --report, "
+    sentence += "and a folder"
     assert refused(["exercises", *words], capsys) == sentence
 
 
