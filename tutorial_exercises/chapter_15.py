@@ -190,7 +190,7 @@ honest_head.hints = """
 - The first half are the first rows: `first, second = hits.double().chunk(2)`.
 - The mean over the images is a head's hit rate: `first.mean(dim=0)`. The index of its
   largest entry is the head.
-- Report the hit rate of *that* head on the second half, whether or not it is the best
+- Report the hit rate of that head on the second half, whether or not it is the best
   there.
 """
 
