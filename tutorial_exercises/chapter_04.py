@@ -311,9 +311,6 @@ def attention_with(fault):
                 mask = mask | bool(training)
             case "the mask comes after the softmax":
                 return scores.softmax(dim=-1) * mask @ x
-            case "the weights are divided by their sum after the mask":
-                weights = scores.softmax(dim=-1) * mask
-                return weights / weights.sum(dim=-1, keepdim=True) @ x
             case "the mean of all tokens is subtracted first":
                 centered = x - x.mean(dim=-2, keepdim=True)
                 return scaled_dot_product_attention(centered, centered, x, mask)[0]
@@ -329,6 +326,11 @@ def attention_with(fault):
         return masked_softmax(scores, mask) @ x
 
     return attend
+
+
+def divided_by_sum(x, training):
+    weights = (x @ x.mT / x.shape[-1] ** 0.5).softmax(dim=-1).tril()
+    return weights / weights.sum(dim=-1, keepdim=True) @ x
 
 
 def fused(x, training):
@@ -353,6 +355,7 @@ CAUSAL = {
     "after the mean of the tokens so far is subtracted from each": centered,
 }
 LEAKY = {fault: attention_with(fault) for fault in ADVICE}
+LEAKY["the weights are divided by their sum after the mask"] = divided_by_sum
 
 
 @leaks.demand("returns False for four attentions that are causal")
