@@ -147,8 +147,8 @@ def test_otter_gets_the_library_without_its_solutions(book):
     assert Path("tutorial_figures/induction_run.json") in packed
     assert Path("tutorial_exercises/cards.css") in packed
     chapter = (book / "out/tutorial_exercises/chapter_08.py").read_text("utf-8")
-    assert "mistakes" not in chapter and "d_k = x.shape[-1] // num_heads" in chapter
-    assert "def split_heads(x, num_heads):\n    ...\n" in chapter
+    assert "mistakes" not in chapter and "heads = split(x, 3)" in chapter
+    assert "def is_wrong_split(split):\n    ...\n" in chapter
 
 
 def test_otter_installs_what_the_packages_need_as_it_is_pinned(book):
