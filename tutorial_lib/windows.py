@@ -122,9 +122,9 @@ class WindowAttention(nn.Module):
         V = rearrange(self.W_V(windows), split, head=self.num_heads)
         bias = self.bias_table[self.bias_index]  # (query, key, head)
         scores = Q @ K.mT / Q.shape[-1] ** 0.5 + bias.permute(2, 0, 1)
-        num_images = len(windows) // len(mask)
-        mask = mask.repeat(num_images, 1, 1).unsqueeze(1)  # (window, 1, query, key)
-        weights = scores.masked_fill(~mask, -torch.inf).softmax(dim=-1)
+        scores = scores.unflatten(0, (-1, len(mask)))  # (image, window, head, …)
+        scores = scores.masked_fill(~mask[:, None], -torch.inf)
+        weights = scores.softmax(dim=-1).flatten(0, 1)
         join = "window head token d_k -> window token (head d_k)"
         return self.W_O(rearrange(weights @ V, join))
 
