@@ -221,20 +221,16 @@ def residual_layer(tokens, d_model):
 
 
 def two_runs(num_layers, batch, tokens, d_model):
-    """Make layers and the embeddings of two texts that differ in one token."""
+    """Make layers, and the embeddings of two texts that differ at all positions."""
     layers = [residual_layer(tokens, d_model) for _ in range(num_layers)]
-    clean = torch.randn(batch, tokens, d_model)
-    corrupted = clean.clone()
-    corrupted[:, 1] = torch.randn(batch, d_model)
-    return layers, clean, corrupted
+    return layers, *torch.randn(2, batch, tokens, d_model)
 
 
 @patched_run.cases
 def _():
-    yield "before the first layer, another token", *two_runs(2, 4, 4, 3), 0, 2
-    yield "before the first layer, the token that differs", *two_runs(2, 4, 4, 3), 0, 1
+    yield "before the first of two layers", *two_runs(2, 4, 4, 3), 0, 2
     yield "before the second of two layers", *two_runs(2, 4, 4, 4), 1, 2
-    yield "before the second of three layers", *two_runs(3, 3, 5, 2), 1, 1
+    yield "before the second of three layers", *two_runs(3, 3, 5, 2), 1, 0
     yield "before the last of three layers", *two_runs(3, 3, 5, 2), 2, 4
 
 
@@ -257,7 +253,8 @@ You patch at the embeddings, whatever `layer` is.
     if i == layer → if i == 0
 You patch all positions from this one on. Patch one.
     corrupted[:, position] = clean[:, position] → corrupted[:, position:] = clean[:, position:]
-You patch all positions. Patch one.
+You return the clean run. Patch one position of the corrupted run, and return that.
+    return corrupted → return clean
     corrupted[:, position] = clean[:, position] → corrupted = clean
 Everywhere but at this position your states are those of the clean run. Patch the clean
 state into the corrupted run.
@@ -266,8 +263,6 @@ You patch one text at all its positions: the first axis is the batch.
     corrupted[:, position] = clean[:, position] → corrupted[position] = clean[position]
 Nothing is patched: you return the corrupted run as it was.
     corrupted[:, position] = clean[:, position] → pass
-You return the clean run.
-    return corrupted → return clean
 right:
     corrupted = corrupted.clone() → is_patched = torch.arange(clean.shape[1]) == position
     and corrupted[:, position] = clean[:, position] → corrupted = torch.where(is_patched[:, None], clean, corrupted)
