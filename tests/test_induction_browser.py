@@ -163,7 +163,7 @@ STEP = """step => Number(document.querySelector('[data-figure]').shadowRoot
 
 
 def wait_for_more(page, steps):
-    page.wait_for_function(STEP, arg=steps)
+    page.wait_for_function(STEP, arg=steps, timeout=120_000)  # 200 steps, shared CPU
 
 
 def wait_until_told(page, running):
