@@ -16,6 +16,8 @@ from xml.etree import ElementTree
 import pytest
 from conftest import opened
 
+from tools.figures import figures_of
+from tools.notebooks import read_notebook
 from tools.repository import read_repository
 
 ROOT = Path(__file__).parents[1]
@@ -190,6 +192,16 @@ def test_of_the_theme_s_icons_those_are_kept_that_a_page_shows():
     } == shown
 
 
+@each(READ)
+def test_a_page_waits_for_few_files_and_has_no_empty_heads(page_file):
+    text = page_file.read_text(encoding="utf-8")
+    sheets = re.findall(r"<link [^>]*rel=\"stylesheet\"[^>]*>", text)
+    waits = [sheet for sheet in sheets if 'media="print"' not in sheet]
+    waits += re.findall(r"<script (?!defer\b)[^>]*src=", text)
+    assert 2 <= len(waits) <= 8
+    assert not re.search(r"<th\b[^>]*>\s*(<p>\s*</p>)?\s*</th>", text)
+
+
 @each(PAGES)
 def test_a_page_names_no_script_style_or_picture_of_another_host(page_file):
     elsewhere = [source for source in links_of(page_file).sources if "//" in source]
@@ -227,6 +239,15 @@ def test_every_chapter_of_the_contents_is_built_and_on_the_road():
     contents = re.findall(r"file: notebooks/(\w+)", (ROOT / "_toc.yml").read_text())
     assert [name for name in contents if name[0] != "x"] == written  # no excursions
     assert sorted(contents) == [page.stem for page in CHAPTERS]
+
+
+@each(CHAPTERS)
+def test_a_figure_that_leaves_the_book_keeps_the_number_of_the_page(page_file):
+    path = ROOT / "notebooks" / f"{page_file.stem}.ipynb"
+    exported = figures_of(path, read_notebook(path))
+    labels = [one.label.rpartition(", ")[2] for one in exported]
+    shown = r'caption-number">(Fig. [\d.]+) '
+    assert labels == re.findall(shown, page_file.read_text(encoding="utf-8"))
 
 
 def test_the_diagram_of_attention_is_right():

@@ -3,11 +3,13 @@
 import base64
 import contextlib
 import errno
+import io
 import os
 import shutil
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from tools.__main__ import main
 from tools.notebooks import write_notebook
@@ -22,6 +24,7 @@ WRITING = {  # commands that write, and what they would write first
         ["exercises", "--nbgrader", "out"],
         "out/source/01_sums/01_sums.ipynb",
     ),
+    "key": (["exercises", "--key", "out"], "out/answer_key.md"),
     "figures": (["figures", "--from-outputs", "--out", "out"], "out/fig-sum.png"),
     "sync": (["sync"], f"{CHAPTER}"),
     "repository": (["repository", "https://github.com/a/b"], "_config.yml"),
@@ -38,7 +41,9 @@ def book(tmp_path, monkeypatch):
     for name in ("_config.yml", "pyproject.toml", "requirements.txt"):
         shutil.copy(BOOK / name, root)
     monkeypatch.chdir(root)
-    picture = base64.b64encode(b"a stored picture").decode()
+    buffer = io.BytesIO()
+    Image.new("RGB", (60, 20)).save(buffer, "png", dpi=(90, 90))
+    picture = base64.b64encode(buffer.getvalue()).decode()
     shown = {"data": {"image/png": picture}, "metadata": {}}
     cell = {"cell_type": "code", "execution_count": 1, "id": "sum", "metadata": FIGURE}
     cell |= {"outputs": [shown | {"output_type": "display_data"}], "source": "1 + 1"}
@@ -86,7 +91,7 @@ def test_a_full_disk_is_spoken_of_and_nothing_is_half_written(name, book, capsys
 
 
 @pytest.mark.parametrize("kind", ["file", "folder"])
-@pytest.mark.parametrize("name", ["student", "otter", "nbgrader", "figures"])
+@pytest.mark.parametrize("name", ["student", "otter", "nbgrader", "key", "figures"])
 def test_what_is_in_the_way_is_named(name, kind, capsys):
     words, file = WRITING[name]
     if kind == "file":
@@ -110,7 +115,8 @@ def test_a_chapter_that_does_not_exist_is_refused(words, chapter, capsys):
     "words", [[], ["--student", ""], ["--otter", "a", "--nbgrader", "b"]]
 )
 def test_exercises_are_written_for_one_thing(words, capsys):
-    sentence = "say one thing: --student, --otter, --nbgrader or --report, and a folder"
+    sentence = "say one thing: --student, --otter, --nbgrader, --key or --report, "
+    sentence += "and a folder"
     assert refused(["exercises", *words], capsys) == sentence
 
 

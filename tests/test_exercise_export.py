@@ -59,6 +59,18 @@ def test_a_student_s_copy_lacks_the_solution_cells_and_nothing_else(book):
     assert all(cell["source"] == sources[cell["id"]] for cell in cells)
 
 
+def test_the_key_has_every_solution_of_the_book_in_order(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    assert main(["exercises", "--key", f"{tmp_path}"]) == 0
+    path = tmp_path / "answer_key.md"
+    assert capsys.readouterr().out == f"Wrote the answers into {path}.\n"
+    key, tasks = path.read_text(), [task for one in sheets(ROOT) for task in one.tasks]
+    headings = [line[4:] for line in key.splitlines() if line.startswith("### ")]
+    assert headings == [task.exercise.heading for task in tasks]
+    assert len(tasks) > 60 and all(task.solved().strip() in key for task in tasks)
+    assert "\n## 3 · " in key
+
+
 def test_an_excursion_without_exercises_is_no_sheet(book):
     cell = {"cell_type": "markdown", "id": "title", "metadata": {}, "source": "# Cost"}
     content = {"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
@@ -135,8 +147,8 @@ def test_otter_gets_the_library_without_its_solutions(book):
     assert Path("tutorial_figures/induction_run.json") in packed
     assert Path("tutorial_exercises/cards.css") in packed
     chapter = (book / "out/tutorial_exercises/chapter_08.py").read_text("utf-8")
-    assert "mistakes" not in chapter and "d_k = x.shape[-1] // num_heads" in chapter
-    assert "def split_heads(x, num_heads):\n    ...\n" in chapter
+    assert "mistakes" not in chapter and "heads = split(x, 3)" in chapter
+    assert "def is_wrong_split(split):\n    ...\n" in chapter
 
 
 def test_otter_installs_what_the_packages_need_as_it_is_pinned(book):

@@ -1,9 +1,11 @@
 """Figures as files: chosen by name, drawn in a kernel or taken as they are stored."""
 
 import base64
+import io
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from tools.__main__ import main
 from tools.figures import drawing_for, figures_of, prepare, settings_for
@@ -12,7 +14,9 @@ from tutorial_lib.plotting import show_heatmaps
 from tutorial_lib.plotting.figure import draw
 
 BOOK = Path(__file__).parents[1]
-PIXEL = base64.b64encode(b"a stored picture").decode()
+PICTURE = io.BytesIO()
+Image.new("P", (60, 20), 3).save(PICTURE, "png", dpi=(90, 90))
+PIXEL = base64.b64encode(PICTURE.getvalue()).decode()
 DRAW = "from matplotlib.figure import Figure\n\nfigure = Figure(figsize=(2, 1))\n"
 LIVE = '<div data-figure="1"></div><script>"&"</script>'
 
@@ -53,7 +57,8 @@ def write_chapter(root, name, *cells):
 def root(tmp_path, monkeypatch):
     """Make a book of two chapters, and work there."""
     (tmp_path / "notebooks").mkdir()
-    (tmp_path / "_config.yml").touch()
+    (tmp_path / "_config.yml").write_text("title: Lines\n")
+    (tmp_path / "pyproject.toml").write_text('version = "2.1"\n')
     stored = {"image/png": PIXEL, "text/plain": "<Figure>"}
     live = {"image/png": PIXEL, "text/html": LIVE, "text/plain": "It says «a»."}
     write_chapter(
@@ -151,7 +156,13 @@ def test_stored_pictures_are_taken_as_they_are(root, capsys):
         "fig-late.png",
         "fig-line.png",
     ]
-    assert Path("slides/fig-line.png").read_bytes() == b"a stored picture"
+    stored = Image.open(PICTURE).convert("RGB")
+    there = Image.open("slides/fig-line.png")
+    assert there.info["Copyright"] == "Lines 2.1 · Fig. 1.1 · CC BY 4.0"
+    assert there.crop((0, 0, 60, 20)).tobytes() == stored.tobytes()
+    assert there.width > 100 and 30 < there.height < 60  # the line is longer
+    below = there.crop((0, 20, *there.size)).convert("L")
+    assert len(below.getcolors()) > 10  # there are letters
 
 
 @pytest.mark.parametrize(
@@ -169,7 +180,8 @@ def test_a_live_figure_becomes_a_page_with_title_language_and_caption(root):
     page = Path("slides/fig-02-live.html").read_text()
     assert page.startswith('<!doctype html>\n<html lang="en">')
     assert "<title>fig-02-live</title>" in page
-    assert "<figcaption>It says «a».</figcaption>" in page
+    credit = "<br><small>Lines 2.1 · Fig. 2.3 · CC BY 4.0</small>"
+    assert f"<figcaption>It says «a».{credit}</figcaption>" in page
     assert '<div data-figure="1"></div><script>"&"</script>' in page
 
 
@@ -189,6 +201,8 @@ def test_a_run_follows_its_parameters_and_a_failure_loses_only_its_own(root, cap
     written = {path.name: path.read_text() for path in Path("slides").iterdir()}
     assert set(written) == {"fig-line.svg", "fig-early.svg"}
     assert "<!-- seed 7 -->" in written["fig-line.svg"]
+    assert "<!-- Lines 2.1 · Fig. 1.1 · CC BY 4.0 -->" in written["fig-line.svg"]
+    assert "<!-- Lines 2.1 · Fig. 2.1 · CC BY 4.0 -->" in written["fig-early.svg"]
     assert {path: path.read_bytes() for path in root.glob("notebooks/*")} == before
 
 
@@ -211,16 +225,16 @@ def test_ctrl_c_ends_the_chapter_and_keeps_what_was_drawn_before(root, capsys):
 def test_a_run_ends_with_the_last_figure_and_stores_nothing_from_before(root):
     [path] = root.glob("notebooks/02*")
     drawing = ("svg", 300, "light")
-    notebook = prepare(read_notebook(path), {"early"}, {}, drawing)
-    assert [one["id"] for one in notebook["cells"]] == ["hand-over", "h", "early"]
+    notebook = prepare(read_notebook(path), {"early": "mine"}, {}, drawing)
+    assert [one["id"] for one in notebook["cells"]] == ["h", "hand-over-early", "early"]
     assert notebook["cells"][-1]["outputs"] == []
 
 
 def test_parameters_follow_those_of_the_chapter(root):
     [path] = root.glob("notebooks/01*")
     drawing = ("svg", 300, "light")
-    notebook = prepare(read_notebook(path), {"line"}, {"seed": 7}, drawing)
-    _, _, parameters, injected, _, _ = notebook["cells"]
+    notebook = prepare(read_notebook(path), {"line": ""}, {"seed": 7}, drawing)
+    _, parameters, injected, _, _, _ = notebook["cells"]
     assert parameters["id"] == "parameters"
     assert "seed = 7" in source_of(injected)
 
@@ -233,6 +247,51 @@ def test_the_same_figure_is_the_same_file(format):
 
     assert (once := file()) == file()
     assert b"CreationDate" not in once and b"<dc:date>" not in once
+
+
+@pytest.mark.parametrize(
+    ("format", "data"),
+    [("svg", b"<dc:rights>"), ("pdf", b"/Subject"), ("png", b"Copyright")],
+)
+def test_a_credit_stands_below_the_figure_and_in_the_file_and_is_gone(format, data):
+    figure = show_heatmaps([[0.0, 1.0], [0.5, 0.5]])
+    assert data in draw(figure, format, dpi=100, credit="by me")
+    assert data not in draw(figure, format, dpi=100)
+    assert figure.texts == []
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_credit_makes_a_picture_higher(dark):
+    figure = show_heatmaps([[0.0, 1.0], [0.5, 0.5]])
+    files = [draw(figure, "png", dpi=100, dark=dark, credit=c) for c in ("", "by me")]
+    plain, credited = (Image.open(io.BytesIO(file)) for file in files)
+    assert credited.width == plain.width
+    assert 10 < credited.height - plain.height < 30
+    files = [draw(figure, "png", dpi=100, dark=dark, credit=c) for c in (" ", "by me")]
+    assert files[0] != files[1]  # the letters are seen
+
+
+def test_an_interactive_figure_is_a_page_and_a_picture_in_the_format_asked_for(root):
+    source = "from tutorial_figures import show_softmax\n\nshow_softmax([0.0, 1.0])"
+    write_chapter(root, "01_lines", cell("ask", source, data={"text/html": LIVE}))
+    main(["figures", "--chapter=1", "--format=svg", "--out=slides"])
+    line = "Lines 2.1 · Fig. 1.1 · CC BY 4.0"
+    assert f"<!-- {line} -->" in Path("slides/fig-01-ask.svg").read_text()
+    assert f"<small>{line}</small>" in Path("slides/fig-01-ask.html").read_text()
+
+
+def test_each_figure_of_a_run_has_its_own_number_and_an_excursion_s_its_name(root):
+    title = {"cell_type": "markdown", "id": "t", "metadata": {}}
+    cells = [cell(name, f"{DRAW}figure", figure=f"fig-{name}") for name in ("a", "b")]
+    write_chapter(root, "x_cost", *cells)
+    path = root / "notebooks" / "x_cost.ipynb"
+    notebook = read_notebook(path)
+    notebook["cells"][0] = title | {"source": ["# The cost: memory\n", "\n", "It…"]}
+    write_notebook(path, notebook)
+    main(["figures", "--chapter=x_cost", "--format=svg", "--out=slides"])
+    for number, name in enumerate("ab", start=1):
+        line = f"<!-- Lines 2.1 · The cost, Fig. {number} · CC BY 4.0 -->"
+        assert line in Path(f"slides/fig-{name}.svg").read_text()
 
 
 def test_an_option_left_open_has_its_default():

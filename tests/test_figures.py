@@ -189,7 +189,8 @@ def test_figures_say_what_is_seen_at_first():
         ),
         (
             objects(),
-            "After 500 steps of training query 0 says a cat, query 1 says a dog.",
+            "After 500 steps of training query 0 predicts a cat, query 1 predicts a "
+            "dog.",
         ),
         # One pair that turns by 1 radian a position: cos(8) = -0.1455.
         (
@@ -209,7 +210,7 @@ def test_figures_say_what_is_seen_at_first():
         (
             windows(token=(0, 0), layers=3),
             "Token (0, 0) attends to 16 tokens in the last layer, whose windows are "
-            "plain. After 3 layers its receptive field has 64 of 64 tokens.",
+            "regular. After 3 layers its receptive field has 64 of 64 tokens.",
         ),
     ):
         assert figure.text == text

@@ -3,6 +3,7 @@
 import functools
 import json
 import re
+from collections import Counter
 
 import pytest
 import torch
@@ -37,7 +38,7 @@ const texts = Array.from({ length: 48 }, judge.draw);
 for (let i = 0; i < sizes.steps; i += 1) model.step();
 const off = [[], [true, false], [false, true]];
 const scores = off.map((heads) => model.judge(texts, heads));
-const { text } = texts.find((one) => one.period === sizes.shortest + 2) || texts[0];
+const { text } = texts[0];
 model.read(text);
 return { scores, text, maps: model.maps.map((map) => [...map]) };
 """
@@ -75,8 +76,9 @@ def by_torch(numbers, texts):
         maps.append(scores.softmax(dim=-1))
         x = x + maps[-1] @ V @ W[f"O{layer}"]
     logits = x @ W["answers"]
-    periods = torch.tensor([text["period"] for text in texts])
-    known = torch.arange(read.shape[1]) >= periods[:, None]
+    known = torch.zeros(read.shape, dtype=torch.bool)
+    for row, text in zip(known, texts, strict=True):
+        row[text["known"]] = True
     loss = F.cross_entropy(logits[known], answers[known])
     return loss, logits.softmax(dim=-1), maps
 
@@ -90,7 +92,7 @@ def test_loss_maps_and_every_gradient_are_those_of_torch(shown):
     numbers = as_row(found["start"]).requires_grad_()
     loss, shares, maps = by_torch(numbers, found["texts"])
     loss.backward()
-    assert numbers.numel() == 5280
+    assert numbers.numel() == 6144
     assert torch.allclose(as_row(found["loss"]), loss, **EXACT)
     assert torch.allclose(as_row(found["shares"]), shares[0].flatten(), **EXACT)
     for ours, theirs in zip(found["maps"], maps, strict=True):
@@ -123,19 +125,27 @@ def test_the_stored_run_is_the_one_that_the_page_computes(shown):
     assert whole["prefix"] == pytest.approx(run["prefix"][-1], abs=0.02)
     assert whole["accuracy"] > 0.95 and whole["prefix"] > 0.9
     accuracies = [score["accuracy"] for score in without]
-    assert max(accuracies) < 0.35  # both layers are used
+    assert max(accuracies) < 0.45  # both layers are used
     assert accuracies == pytest.approx(run["without"], abs=0.05)
     assert [chr(97 + word) for word in found["text"][:-1]] == list(run["text"])
     maps = torch.tensor(run["maps"]).flatten(1)
     assert torch.allclose(torch.tensor(found["maps"]), maps, atol=0.05)
 
 
-def test_texts_repeat_a_block_of_different_words(shown):
+def test_texts_mention_five_names_in_any_order(shown):
     texts = by_javascript(shown(induction()), TEXTS)
-    assert {text["period"] for text in texts} == {*range(5, 13)}
+    followers = Counter()
     for text in texts:
-        words, period = text["text"], text["period"]
-        assert len({*words}) == period and words[period:] == words[:-period]
+        words = text["text"]
+        names = [tuple(words[i : i + 3]) for i in range(0, 24, 3)]
+        distinct = set(names)
+        assert len(distinct) <= 5
+        assert len({word for name in distinct for word in name}) == 3 * len(distinct)
+        assert text["known"] == [
+            i for i in range(24) if i % 3 < 2 and words[i] in words[:i]
+        ]
+        followers[names.index(names[-1])] += 1
+    assert min(followers[i] for i in range(3)) > 20  # any earlier mention may be needed
 
 
 # ---- what a reader sees
@@ -153,7 +163,7 @@ STEP = """step => Number(document.querySelector('[data-figure]').shadowRoot
 
 
 def wait_for_more(page, steps):
-    page.wait_for_function(STEP, arg=steps)
+    page.wait_for_function(STEP, arg=steps, timeout=120_000)  # 200 steps, shared CPU
 
 
 def wait_until_told(page, running):
@@ -189,9 +199,9 @@ def test_it_learns_while_the_reader_looks_pauses_rests_and_ends(shown):
     assert page.get_by_role("button", name="Train", exact=True).is_visible()
     page.get_by_role("button", name="Start over").focus()
     press(page, "Tab", " ")  # the head of layer 0
-    assert "and without the head of layer 0" in said(page) and right(page) < 35
+    assert "and without the head of layer 0" in said(page) and right(page) < 45
     press(page, "Tab", " ", "Shift+Tab", " ")
-    assert "and without the head of layer 1," in said(page) and right(page) < 35
+    assert "and without the head of layer 1," in said(page) and right(page) < 45
     press(page, "Tab", " ")
     assert right(page) > 95
 

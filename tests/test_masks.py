@@ -34,6 +34,13 @@ def test_a_length_outside_the_sequence_is_refused_by_name(lengths):
         padding_mask(lengths, 3)
 
 
+def test_lengths_of_two_axes_are_refused_by_their_shape():
+    with pytest.raises(
+        ValueError, match=r"a number for each sequence, got .* \(1, 2\)"
+    ):
+        padding_mask([[1, 2]], keys=3)
+
+
 def test_a_radius_below_0_is_refused():
     assert window_mask(3, 0).equal(torch.eye(3).bool())
     with pytest.raises(ValueError, match="radius must be 0 or more, got -1"):

@@ -18,13 +18,15 @@ from figures_in_browser import (
 
 def assert_shows(page, at, scene=0):
     """Check sentence, names, veils and boxes for a step and a scene."""
-    names = [name or "nothing" for name in SAID_OF_SCENES[at][scene]]
-    spoken = [f"query {i} says {name}" for i, name in enumerate(names)]
+    names = SAID_OF_SCENES[at][scene]
+    spoken = [
+        f"query {i} predicts {name or 'no object'}" for i, name in enumerate(names)
+    ]
     assert said(page) == f"After {STEPS[at]} steps {', '.join(spoken)}."
-    labels = [f"query {i}: {name}" for i, name in enumerate(names)]
+    labels = [f"query {i}: {name or '∅'}" for i, name in enumerate(names)]
     assert texts(page.locator(".view + div")) == labels
     for query, name in enumerate(names):
-        mask = SCENE_MASKS[at, scene, query] * (name != "nothing")
+        mask = SCENE_MASKS[at, scene, query] * (name is not None)
         assert_veiled(page, query, SCENES[scene], mask)
         assert_framed(page.locator(".panel").nth(query), mask > 0.5)
 
@@ -49,9 +51,9 @@ def assert_framed(panel, there):
         assert box["width"] == pytest.approx(side * across, abs=8)
 
 
-def test_it_opens_untrained_and_a_slider_leads_on_in_every_scene(shown):
+def test_it_opens_trained_and_a_slider_leads_back_in_every_scene(shown):
     page = shown(objects())
-    assert_shows(page, 0)
+    assert_shows(page, len(STEPS) - 1)
     slider = page.get_by_label("steps of training")
     for at in (2, 0, 1):
         slider.fill(str(at))
@@ -81,4 +83,4 @@ def test_a_phone_shows_every_query(shown):
     page = shown(objects(), **PHONE)
     for box in (panel.bounding_box() for panel in page.locator(".panel").all()):
         assert box["x"] >= 0 and box["x"] + box["width"] <= 400
-    assert_shows(page, 0)
+    assert_shows(page, len(STEPS) - 1)

@@ -9,6 +9,7 @@ import pytest
 from nbclient import NotebookClient
 
 from tools.notebooks import read_notebook, run
+from tutorial_lib.progress_bar import Stopped, progress_bar
 
 LOOP = """
 import time
@@ -81,6 +82,24 @@ def test_a_log_file_gets_nothing():
         [sys.executable, "-c", LOOP], capture_output=True, text=True, check=True
     )
     assert ran.stderr == ""
+
+
+@pytest.mark.parametrize("shown", [True, False])
+def test_an_interrupt_ends_the_cell_and_says_in_one_line_where(shown):
+    bar = progress_bar(9, unit="run", shown=shown)
+    with pytest.raises(KeyboardInterrupt) as raised, bar as opened:
+        opened.update(2)
+        opened.update()
+        raise KeyboardInterrupt
+    said = "Stopped after run 3 of 9; run the cell again"
+    assert raised.type is Stopped
+    assert raised.value._render_traceback_() == [said]
+
+
+def test_an_interrupt_before_the_total_is_known_says_so():
+    said = r"Stopped after step 0 of \?;"
+    with pytest.raises(Stopped, match=said), progress_bar(None):
+        raise KeyboardInterrupt
 
 
 def test_a_notebook_shows_a_widget_and_keeps_nothing_of_it(notebook):

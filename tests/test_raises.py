@@ -20,6 +20,7 @@ from tutorial_lib import (
     masks,
     metrics,
     position,
+    progress_bar,
     seq2seq,
     shapes,
     training,
@@ -68,6 +69,11 @@ def train(loss=lambda model, batch: model(batch).mean(), batches=(X,), **options
     return training.fit(
         LINEAR, list(batches), loss, optimizer=optimizer, **({"steps": 1} | options)
     )
+
+
+def stop_in_a_bar():
+    with progress_bar.progress_bar(2):
+        raise KeyboardInterrupt
 
 
 def interrupted(model, batch):
@@ -344,6 +350,8 @@ def table(folder):
             lambda: masks.padding_mask([5], 4),
             lambda: masks.padding_mask([-1], 4),
             lambda: masks.padding_mask([2.5], 4),
+            lambda: masks.padding_mask([[1, 2]], 4),
+            lambda: masks.padding_mask(2, 4),
         ),
         (masks.window_mask, ValueError, lambda: masks.window_mask(4, -1)),
         (
@@ -461,7 +469,8 @@ def table(folder):
             FloatingPointError,
             lambda: train(lambda model, batch: model(batch).mean() * torch.inf),
         ),
-        (training.fit, training.Stopped, lambda: train(interrupted)),
+        (training.fit, progress_bar.Stopped, lambda: train(interrupted)),
+        (progress_bar.progress_bar, progress_bar.Stopped, stop_in_a_bar),
         (
             training.warmup_cosine,
             ValueError,
@@ -507,6 +516,24 @@ def table(folder):
             ValueError,
             lambda: windows.cyclic_shift_mask(5, 2, 1),
             lambda: windows.cyclic_shift_mask(4, 0, 0),
+        ),
+        (
+            windows.shifted_window_mask,
+            ValueError,
+            lambda: windows.shifted_window_mask(4, 0, 0),
+        ),
+        (
+            windows.window_partition,
+            ValueError,
+            lambda: windows.window_partition(torch.zeros(1, 4, 4, 2), 0),
+            lambda: windows.window_partition(torch.zeros(1, 4, 6, 2), 4),
+        ),
+        (
+            windows.window_reverse,
+            ValueError,
+            lambda: windows.window_reverse(torch.zeros(4, 4, 2), 0, 4),
+            lambda: windows.window_reverse(torch.zeros(4, 4, 2), 2, 5),
+            lambda: windows.window_reverse(torch.zeros(4, 4, 2), 2, 8),
         ),
     ]
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tutorial_lib.data import load_translation
+
 pytest.importorskip("sphinx")
 ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT / "book" / "_ext"))
@@ -40,6 +42,26 @@ def median(kind, name="bleu_beam_4"):
 def overlap(one, other):
     one, other = column(one), column(other)
     return max(one) >= min(other) and max(other) >= min(one)
+
+
+def test_what_of_tatoeba_s_test_was_learned_from_is_on_the_page():
+    folder = ROOT.parent / "shared" / "data"
+    if not folder.exists():
+        pytest.skip(f"needs copies of the data in {folder}")
+    data = load_translation("tatoeba", first=5_000, folder=folder, held_out=750)
+    test = data.test[:500]  # as benchmarks/translation.py splits it
+
+    def words(sentence):
+        return [token for token in sentence if any(map(str.isalnum, token))]
+
+    sources = {pair.source for pair in data.train}
+    targets = {pair.target for pair in data.train}
+    assert not any(pair.source in sources for pair in test)
+    spoken = [words(source) for source in sources]
+    alike = sum(words(pair.source) in spoken for pair in test)
+    copied = sum(pair.target in targets for pair in test)
+    assert f"but {alike} are there with other punctuation" in TEXT
+    assert f"of their French translations {copied} are there" in TEXT
 
 
 def test_every_kind_was_searched_and_the_best_of_the_search_was_compared():

@@ -46,10 +46,27 @@ slider.value = 4
 len(drawn) - count, said, find("HTML")[0].value, slider.continuous_update
 """
 
+PRINT = """
+import warnings
+def tell(size=1):
+    print(f"size {size}")
+    if size == 2:
+        warnings.warn("Two is odd.")
+    return size
+explore(tell, size=[1, 2, 3])
+"""
+WARN = """
+menu = find("Dropdown")[-1]
+below = find("VBox")[-1].children[2]
+first = str(below.outputs)
+menu.value = 2
+first, find("HTML")[-1].value
+"""
+
 
 @pytest.fixture(scope="module")
 def cells():
-    sources = DRAW, OFF, ON, MOVE, FAIL
+    sources = DRAW, OFF, ON, MOVE, FAIL, PRINT, WARN
     cells = [new_code_cell(source) for source in sources]
     return executed(new_notebook(cells=cells)).cells
 
@@ -76,6 +93,19 @@ def test_an_error_is_a_sentence_and_is_gone_after_the_next_picture(cells):
     said = '<span role="status">Seven is not allowed.</span>'
     after = (1, said, '<span role="status"></span>', False)
     assert ast.literal_eval(text_of(cells[4])) == after
+
+
+def test_what_is_printed_changes_with_the_picture(cells):
+    [output] = cells[5].outputs
+    assert VIEW in output.data
+    first, _ = ast.literal_eval(text_of(cells[6]))
+    assert "size 1" in first
+
+
+def test_a_warning_is_a_sentence(cells):
+    _, said = ast.literal_eval(text_of(cells[6]))
+    assert said == '<span role="status">Two is odd.</span>'
+    assert "Two is odd" not in str(cells[6].outputs[:-1])
 
 
 @pytest.mark.parametrize(

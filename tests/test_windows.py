@@ -1,8 +1,12 @@
 """Attention in windows, held against masks over all pairs and numbers by hand."""
 
+from pathlib import Path
+
 import pytest
 import torch
+from einops import rearrange
 
+from tools.notebooks import code_cells, read_notebook, source_of
 from tutorial_lib.windows import (
     SwinBlock,
     WindowAttention,
@@ -58,6 +62,26 @@ def test_a_token_attends_to_its_window_and_to_smaller_ones_at_the_edges():
 def test_windows_that_do_not_fill_the_grid_are_refused(side, size):
     with pytest.raises(ValueError, match=f"{size} × {size} do not fill .* {side} × "):
         cyclic_shift_mask(side, size, 1)
+
+
+def test_the_plain_functions_on_the_page_do_what_the_library_does():
+    path = Path(__file__).parents[1] / "notebooks/16_windows_objects_transfer.ipynb"
+    page = {"rearrange": rearrange, "torch": torch}
+    for cell in code_cells(read_notebook(path)):
+        if cell["id"] in ("window-partition", "shift-mask"):
+            exec(source_of(cell), page)
+    grid = torch.arange(2 * 4 * 4 * 3).view(2, 4, 4, 3)
+    windows = page["window_partition"](grid, 2)
+    assert windows.equal(window_partition(grid, 2))
+    assert page["window_reverse"](windows, 2, 4).equal(grid)
+    assert page["shifted_window_mask"](6, 2, 1).equal(shifted_window_mask(6, 2, 1))
+
+
+def test_windows_of_a_grid_of_another_side_are_refused():
+    windows = window_partition(torch.zeros(1, 4, 4, 2), 2)
+    said = "a grid of 8 × 8 tokens takes 16 windows of 2 × 2, got 4"
+    with pytest.raises(ValueError, match=said):
+        window_reverse(windows, 2, 8)
 
 
 def test_equal_offsets_share_a_number_and_others_do_not():

@@ -13,7 +13,7 @@ def told(place, layers=2, shifted=True):
     read, heard = masks[-1][token], masks[-1][token]
     for mask in masks[-2::-1]:
         heard = mask[heard].any(dim=0)
-    kind = "shifted" if shifts[layers - 1] else "plain"
+    kind = "shifted" if shifts[layers - 1] else "regular"
     return (
         f"Token {place} attends to {read.sum()} tokens in the last layer, whose "
         f"windows are {kind}. After {layers} layer{'s' * (layers > 1)} its receptive "

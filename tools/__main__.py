@@ -59,6 +59,7 @@ def _add_exercises(option):
     option("--student", metavar="FOLDER", help="chapters without solutions")
     option("--otter", metavar="FOLDER", help="masters for otter assign")
     option("--nbgrader", metavar="FOLDER", help="a course for nbgrader")
+    option("--key", metavar="FOLDER", help="all solutions in one document")
     option("--report", nargs="+", metavar="FOLDER", help="of notebooks handed in")
     option("--out", default="_build/report.csv", help="the report's table")
     option("--seconds", type=int, default=60, help="the report's limit an exercise")
@@ -122,7 +123,8 @@ def _exercises(chapter, report, out, seconds, **kinds):
     asked = [(kind, folder) for kind, folder in kinds.items() if folder]
     if len(asked) + bool(report) != 1:
         raise ValueError(
-            "say one thing: --student, --otter, --nbgrader or --report, and a folder"
+            "say one thing: --student, --otter, --nbgrader, --key or --report, "
+            "and a folder"
         )
     if report:
         return _report(report, out, chapter=chapter, seconds=seconds)
@@ -130,6 +132,9 @@ def _exercises(chapter, report, out, seconds, **kinds):
 
     [(kind, folder)] = asked
     files = export(".", kind, folder, chapter)
+    if kind == "key":
+        print(f"Wrote the answers into {files[0]}.")
+        return 0
     count = sum(file.suffix == ".ipynb" for file in files)
     print(f"Wrote {count} notebook{'s'[count == 1 :]} into {folder}.")
     return 0

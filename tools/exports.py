@@ -1,5 +1,7 @@
 """Write the chapters for a class: without solutions, or as masters for a grader.
 
+Or the solutions alone, in one document for instructors.
+
 A master holds stubs, solutions and tests, the book's own checks; Otter Assign or
 nbgrader makes the students' copy of it. What is written depends on the book alone, and
 a file that is there already and differs is left as it is, and named.
@@ -11,6 +13,7 @@ import ast
 import re
 from pathlib import Path
 
+from tools.answer_key import answer_key
 from tools.files import read_text, write_whole
 from tools.notebooks import as_text, code_cells, source_of, tags_of
 from tools.sheets import sheets
@@ -56,13 +59,16 @@ assert result.passed, result.message"""
 
 
 def export(root, kind, folder, chapter=""):
-    """Write chapters for "student", "otter" or "nbgrader"; return the files' paths.
+    """Write chapters for "student", "otter" or "nbgrader", or the answers' "key".
+
+    Returns the paths of the files.
 
     Raises ValueError, before anything is written, if there is no such chapter or if a
     file is there already and differs, and OSError if one cannot be written.
     """
-    files = {}
-    for sheet in sheets(root, chapter):
+    found = sheets(root, chapter)
+    files = {"answer_key.md": answer_key(found)} if kind == "key" else {}
+    for sheet in found if kind in FILES else ():
         without_solutions(sheet)
         files |= FILES[kind](sheet)
     if kind == "otter":

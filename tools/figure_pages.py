@@ -22,20 +22,21 @@ figure {{ margin: 0; }}
 <main>
 <figure>
 {fragment}
-<figcaption>{caption}</figcaption>
+<figcaption>{caption}<br><small>{credit}</small></figcaption>
 </figure>
 </main>
 </html>
 """
 
 
-def live_page(fragment, title, caption, style):
+def live_page(fragment, title, caption, credit, style):
     """Return a live figure, an HTML fragment, as a page, light or dark."""
     colors = DARK if style == "dark" else LIGHT
     return PAGE.format(
         fragment=fragment,
         title=escape(title),
         caption=escape(caption),
+        credit=escape(credit),
         style=style,
         paper=colors["paper"],
         ink=colors["ink"],

@@ -1,8 +1,8 @@
 """Figures for slides: those of the chapters, drawn again or taken as they are stored.
 
 Chapters are run, with other parameters if need be, and what they draw is written into a
-folder, one file a figure. A chapter that fails costs nobody else's
-figures, and keeps those it drew before. The book's notebooks stay as they are.
+folder, one file a figure, with a credit below it. A chapter that fails costs nobody
+else's figures, and keeps those it drew before. The book's notebooks stay as they are.
 
 This module does not know how a figure is drawn, nor what a parameter does.
 """
@@ -19,6 +19,7 @@ from typing import NamedTuple
 from tqdm import tqdm
 
 from tools import notebooks
+from tools.credits import book_of, credit, credited, label_of
 from tools.drawing import PICTURE
 from tools.figure_pages import live_page
 from tools.files import write_whole
@@ -27,13 +28,21 @@ from tutorial_lib.notebook import unfolded
 
 STORED = "image/png"  # the form in which notebooks keep their pictures
 LIVE = "data-figure="  # what the HTML of every live figure carries
-SETUP = "from tools.drawing import hand_over\n\nhand_over({!r}, {!r}, {!r})\n"
+SETUP = """\
+from tools.drawing import hand_over
+
+hand_over({!r}, {!r}, {!r}, {!r})
+"""
 
 
 class Figure(NamedTuple):
-    """A figure: ``cell`` names the cell that shows it, ``outputs`` are the cell's."""
+    """A figure: ``cell`` names the cell that shows it, ``outputs`` are the cell's.
+
+    ``label`` is what its page calls it, such as "Fig. 2.1".
+    """
 
     name: str
+    label: str
     cell: str
     is_live: bool
     outputs: list
@@ -51,13 +60,14 @@ def export(root, out, *, chapter=(), only=(), settings=(), from_outputs=False, *
     drawing = drawing_for(from_outputs, settings, **asked)
     read = {path: read_notebook(path) for path in notebooks.chapters(root, chapter)}
     wanted, settings = choose(read, only), settings_for(read, settings)
+    book = book_of(root)
     Path(out).mkdir(parents=True, exist_ok=True)
     count, problems = 0, {path: ["not begun"] for path in wanted}
-    for path, notebook, failure in _shown(read, wanted, settings, drawing):
+    for path, notebook, failure in _shown(read, wanted, settings, drawing, book):
         written = [
             figure.name
             for figure in figures_of(path, notebook)
-            if figure.name in wanted[path] and _write(out, figure, drawing)
+            if figure.name in wanted[path] and _write(out, figure, drawing, book)
         ]
         count += len(written)
         missing = ", ".join(name for name in wanted[path] if name not in written)
@@ -94,7 +104,8 @@ def figures_of(path, notebook):
         is_live = LIVE in _shows(cell["outputs"], "text/html")
         if "name" in figure or is_live:
             name = figure.get("name", f"fig-{place}-{cell['id']}")
-            found.append(Figure(name, cell["id"], is_live, cell["outputs"]))
+            label = label_of(path, notebook, len(found) + 1)
+            found.append(Figure(name, label, cell["id"], is_live, cell["outputs"]))
     return found
 
 
@@ -167,7 +178,7 @@ def _value(setting, text, default):
     return value
 
 
-def _shown(read, wanted, settings, drawing):
+def _shown(read, wanted, settings, drawing, book):
     """Yield each chapter's path, its notebook with the figures, and what failed."""
     if drawing is None:
         yield from ((path, read[path], "") for path in wanted)
@@ -175,8 +186,12 @@ def _shown(read, wanted, settings, drawing):
     bar = tqdm(wanted, unit="chapter", leave=False, disable=None)
     for path in bar:
         figures = figures_of(path, read[path])
-        cells = {one.cell for one in figures if one.name in wanted[path]}
-        prepared = prepare(read[path], cells, settings[path], drawing)
+        credits = {
+            one.cell: credit(book, one.label)
+            for one in figures
+            if one.name in wanted[path]
+        }
+        prepared = prepare(read[path], credits, settings[path], drawing)
         # With other settings, training may take minutes.
         notebook, failure = notebooks.run(prepared, path.parent, timeout=None)
         for cell in code_cells(notebook):
@@ -188,16 +203,20 @@ def _shown(read, wanted, settings, drawing):
             return
 
 
-def prepare(notebook, cells, settings, drawing):
-    """Return the notebook to run for the figures that ``cells`` show.
+def prepare(notebook, credits, settings, drawing):
+    """Return the notebook to run for some figures.
 
-    It ends with the last of them, stores no outputs, begins by handing its figures
-    over, has the ``settings`` behind its parameters, and goes on where a claim of the
-    chapter does not hold, as may be with other parameters.
+    ``credits`` maps the ids of the cells that show them to the line below each. The
+    notebook ends with the last of them, stores no outputs, hands each figure over, has
+    the ``settings`` behind its parameters, and goes on where a claim of the chapter
+    does not hold, as may be with other parameters.
     """
-    last = max(i for i, one in enumerate(notebook["cells"]) if one["id"] in cells)
-    prepared = [_code("hand-over", SETUP.format(*drawing))]
+    last = max(i for i, one in enumerate(notebook["cells"]) if one["id"] in credits)
+    prepared = []
     for cell in copy.deepcopy(notebook["cells"][: last + 1]):
+        if cell["id"] in credits:
+            source = SETUP.format(*drawing, credits[cell["id"]])
+            prepared.append(_code(f"hand-over-{cell['id']}", source))
         prepared.append(cell)
         if cell["cell_type"] == "code":
             cell["outputs"] = []  # whatever is there afterwards was drawn in this run
@@ -214,17 +233,20 @@ def _code(name, source):
     return cell | {"id": name, "outputs": [], "source": source}
 
 
-def _write(out, figure, drawing):
+def _write(out, figure, drawing, book):
     """Write the files of one figure; return whether its picture was there."""
+    line = credit(book, figure.label)
     content = _shows(figure.outputs, PICTURE if drawing else STORED)
     if not content:
         return False
-    suffix = "png" if figure.is_live or drawing is None else drawing[0]
-    write_whole(Path(out, f"{figure.name}.{suffix}"), base64.b64decode(content))
+    content = base64.b64decode(content)
+    suffix = drawing[0] if drawing else "png"
+    content = content if drawing else credited(content, line)
+    write_whole(Path(out, f"{figure.name}.{suffix}"), content)
     if figure.is_live:
         style = drawing[2] if drawing else "light"
         fragment = unfolded(_shows(figure.outputs, "text/html"))
         said = _shows(figure.outputs, "text/plain")
-        page = live_page(fragment, figure.name, said, style)
+        page = live_page(fragment, figure.name, said, line, style)
         write_whole(Path(out, f"{figure.name}.html"), page)
     return True

@@ -286,17 +286,18 @@ right:
 @Exercise("3.5", "A test that finds the bug")
 def finds_bug(attention):
     """Tell whether attention(queries, keys, values, mask) is wrong in any way."""
-    mask = torch.tensor([[1, 1, 0, 1, 1], [1, 0, 0, 0, 1], [0, 1, 1, 1, 1]]).bool()
+    mask = torch.tensor([[1, 1, 0, 1, 1], [1, 0, 0, 0, 1], [0, 0, 0, 0, 0]]).bool()
     mask = mask.expand(2, -1, -1)  # (batch, query, key)
     for size in (1, 1000):
         queries = size * torch.randn(2, 3, 4)
         keys, values = torch.randn(2, 5, 4), torch.randn(2, 5, 6)
-        given = queries.clone()
-        outputs = attention(given, keys, values, mask)
-        expected, _ = scaled_dot_product_attention(queries, keys, values, mask)
+        inputs = [queries, keys, values, mask]
+        given = [tensor.clone() for tensor in inputs]
+        outputs = attention(*given)
+        expected, _ = scaled_dot_product_attention(*inputs)
         if not torch.allclose(outputs, expected, atol=1e-4):
             return True
-        if not given.equal(queries):
+        if not all(map(torch.equal, given, inputs)):
             return True
     return False
 
@@ -307,10 +308,10 @@ ADVICE = {  # what brings a bug to light
     "mask ignored": "Use a mask with some False in it, and values that differ.",
     "mask inverted": "Use a mask with more True than False, or the other way round.",
     "mask applied after the softmax": "Compare outputs: the weights do not sum to 1.",
-    "scaled by √(number of keys)": "Use standard normal inputs, and more or fewer keys "
-    "than d_k. Very large scores hide it, too.",
+    "scaled by √(number of keys)": "Use small inputs, and not as many keys as d_k.",
     "overflow at large scores": "Multiply queries by 1000: exp(100) overflows float32.",
-    "queries changed in place": "Compare the queries after the call with a clone.",
+    "a fully masked query gets the average": "Use a mask with a row of only False.",
+    "an input changed in place": "Compare all inputs after the call with clones.",
 }
 
 
@@ -334,8 +335,10 @@ def attention_with(bug):
                 powers = scores.exp() * mask
                 total = powers.sum(dim=-1, keepdim=True)
                 weights = powers / total.where(mask.any(dim=-1, keepdim=True), 1)
-            case "queries changed in place":
-                queries /= 2
+            case "a fully masked query gets the average":
+                weights = scores.masked_fill(~mask, -1e9).softmax(dim=-1)
+            case "an input changed in place":
+                keys /= 2
         return weights @ values
 
     return attention
@@ -361,15 +364,14 @@ def _(answer):
     refused, inverted = false_alarms(answer, RIGHT, BROKEN)
     if inverted:
         return (
-            "You answer True for a right attention and False for most of the broken "
-            "ones: the other way round. True must mean that a bug was found."
+            "You answer True for a right attention and False for most broken ones: it "
+            "is the other way round. True must mean that a bug was found."
         )
     if refused:
         return (
             f"Your test calls a right attention broken (the one written {refused[0]}). "
-            "It returns the outputs alone, no pair, and for a query without any key 0, "
-            "not NaN. Compare by `torch.allclose` with an attention that divides by "
-            "√d_k: two right ones may differ in the sixth digit."
+            "It returns the outputs alone, and 0 for a fully masked query. Compare by "
+            "`torch.allclose` with an attention that divides by √d_k."
         )
 
 
@@ -382,18 +384,17 @@ for bug, attention in BROKEN.items():
 
 
 finds_bug.hints = """
-- Random queries, keys and values, with a random mask that has both True and False in
-  every row; then compare with an attention you trust.
-- Make d_k, the number of queries and the number of keys all different.
-- Call it twice, the second time with queries 1000 times as large; keep a
-  `queries.clone()` and compare it afterwards.
+- Random queries, keys and values, d_k and both numbers all different, and a mask with
+  both True and False, but in one row only False; compare with an attention you trust.
+- Call it twice, the second time with queries 1000 times as large; give it clones of
+  the inputs, and compare them with the inputs afterwards.
 """
 
 finds_bug.mistakes = """
 This bug passes your test unseen. Multiply queries by 1000: exp(100) overflows float32.
     (1, 1000) → (1,)
-This bug passes your test unseen. Compare the queries after the call with a clone.
-    not given.equal(queries) → False
+This bug passes your test unseen. Compare all inputs after the call with clones.
+    not all(map(torch.equal, given, inputs)) → False
 right:
     not torch.allclose(outputs, expected, atol=1e-4) → not (outputs - expected).abs().max() < 1e-4
 """

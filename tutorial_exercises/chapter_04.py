@@ -14,76 +14,73 @@ from tutorial_lib.attention import masked_softmax, scaled_dot_product_attention
 from tutorial_lib.masks import causal_mask, padding_mask, window_mask
 
 
-@Exercise("4.1", "Several sentences in one row", axes="batch query key")
-def packed_mask(sentence):
-    """Let each token attend to itself and to the earlier tokens of its sentence."""
-    same = sentence[:, :, None] == sentence[:, None, :]  # (batch, query, key)
-    is_word = (sentence > 0)[:, None, :]  # (batch, 1, key)
-    return same & is_word & causal_mask(sentence.shape[1])
+@Exercise("4.1", "More keys than queries", axes="batch query key")
+def cached_mask(is_token, queries):
+    """Let each of the last queries attend to the tokens up to its own position."""
+    keys = is_token.shape[1]
+    causal = causal_mask(keys)[keys - queries :]  # (query, key)
+    return causal & is_token[:, None, :]  # (batch, query, key)
 
 
-@packed_mask.oracle
-def _(sentence):
-    batch, tokens = sentence.shape
-    mask = torch.zeros(batch, tokens, tokens, dtype=torch.bool)
+@cached_mask.oracle
+def _(is_token, queries):
+    batch, keys = is_token.shape
+    mask = torch.zeros(batch, queries, keys, dtype=torch.bool)
     for b, i, j in (~mask).nonzero().tolist():
-        same = sentence[b, i] == sentence[b, j]
-        mask[b, i, j] = same and j <= i and sentence[b, j] > 0
+        mask[b, i, j] = is_token[b, j] and j <= keys - queries + i
     return mask
 
 
-@packed_mask.cases
+@cached_mask.cases
 def _():
-    label = "two sentences, kept apart, without the future"
-    yield label, torch.tensor([[1, 1, 2, 2, 2], [1, 2, 3, 4, 4]])
-    label = "padding attends to nothing, and nothing attends to it"
-    yield label, torch.tensor([[1, 1, 1, 2, 2, 0, 0], [0, 0, 3, 3, 1, 1, 0]])
+    yield "the last three of five positions", torch.ones(2, 5).bool(), 3
+    yield "one query attends to all keys", torch.ones(2, 6).bool(), 1
+    yield "as many queries as keys", torch.ones(2, 4).bool(), 4
+    padded = torch.tensor([[0, 0, 1, 1, 1, 1], [0, 0, 0, 0, 0, 1], [1, 1, 1, 1, 1, 1]])
+    yield "nothing attends to padding", padded.bool(), 3
 
 
-packed_mask.hints = """
-- A query may attend to a key on three conditions: the key is in the same sentence, it
-  is not later, and it is not padding.
-- `sentence[:, :, None] == sentence[:, None, :]` compares every query with every key:
-  (batch, query, key).
-- Combine all three as in the chapter. One of them lacks an axis for the queries.
+cached_mask.hints = """
+- At which positions are the queries? With six keys and two queries, at 4 and 5.
+- The mask of all positions is the causal mask. Which of its rows are those of the last
+  queries?
+- `is_token` says something about the keys, the same for all queries: it lacks an axis.
 """
 
-packed_mask.mistakes = """
-Your mask is inverted: True means that a query may attend to a key.
-    same & is_word & causal_mask(sentence.shape[1]) → ~(…)
-Padding attends to padding: all of it has the number 0. Require `sentence > 0` as well.
-    same & is_word → same
-Padding attends to itself. It must attend to nothing: its rows are all False.
-    causal_mask(sentence.shape[1]) → … | torch.eye(sentence.shape[1]).bool()
-A token attends to later tokens of its sentence. The mask has to be causal, too.
-    is_word & causal_mask(sentence.shape[1]) → is_word
-A token attends to earlier sentences. Compare the sentence numbers of query and key.
-    return same & is_word → return is_word
-Your tokens attend to later tokens, not to earlier ones: the causal mask is transposed.
-    (sentence.shape[1]) → ….T
-A token may attend to itself, too: keep the diagonal.
-    (sentence.shape[1]) → ….tril(-1)
-The shapes do not fit. `sentence[:, :, None] == sentence[:, None, :]` is (batch, query,
-key), and `sentence > 0` is (batch, key): it needs an axis for the queries.
-    (sentence > 0)[:, None, :] → (sentence > 0)
-You take the first sentence for padding. Its number is 1, and only 0 is padding.
-    is_word = (sentence > 0)[:, None, :] → is_word = (sentence > 1)[:, None, :]
+cached_mask.mistakes = """
+You align the mask at the top left, as `is_causal=True` does: your queries are the first
+positions. They are the last: row 0 is that of position `keys - queries`.
+    [keys - queries :] → [:queries]
+Your mask is inverted: True means that a query may attend.
+    causal & is_token[:, None, :] → ~(causal & is_token[:, None, :])
+Queries attend to padding. Combine the causal mask with `is_token`.
+    causal & is_token[:, None, :] → causal.expand(len(is_token), -1, -1)
+Queries attend to later tokens. Which of the keys are not in their future?
+    causal & is_token[:, None, :] → is_token[:, None, :].repeat(1, queries, 1)
+A query may attend to itself, too: keep the diagonal.
+    causal_mask(keys) → causal_mask(keys).tril(-1)
+You mask the rows of queries that are padding. Mask the columns of keys that are.
+    is_token[:, None, :] → is_token[:, keys - queries :, None]
+The shapes do not fit. The causal mask is (query, key), and `is_token` is (batch, key):
+it needs an axis for the queries.
+    is_token[:, None, :] → is_token
 right:
-    (sentence > 0)[:, None, :] → sentence[:, :, None].bool()
+    causal_mask(keys)[keys - queries :] → torch.ones(queries, keys).tril(keys - queries).bool()
+    [keys - queries :] → [-queries:]
 """
 
 
-@Exercise("4.2", "A mask to add", axes="query key")
+@Exercise("4.2", "An additive mask", axes="query key")
 def additive_mask(mask, dtype):
     """Turn a boolean mask into one that is added to scores of this dtype."""
-    lowest = torch.finfo(dtype).min / 2  # half of it, so that the sum stays a number
-    return torch.zeros(mask.shape, dtype=dtype).masked_fill(~mask, lowest)
+    fill = torch.finfo(dtype).min / 2  # half of it, so that the sum is finite
+    return torch.zeros(mask.shape, dtype=dtype).masked_fill(~mask, fill)
 
 
 @additive_mask.oracle
 def _(mask, dtype):
-    lowest = torch.finfo(dtype).min / 2
-    rows = [[0 if may_attend else lowest for may_attend in row] for row in mask]
+    fill = torch.finfo(dtype).min / 2
+    rows = [[0 if may_attend else fill for may_attend in row] for row in mask]
     return torch.tensor(rows, dtype=dtype)
 
 
@@ -131,33 +128,33 @@ def _(answer):
 
 additive_mask.hints = """
 - Begin with zeros of the right dtype, and fill in a number where the mask is False.
-- −∞ gives NaN in a row in which every key is masked. The lowest number of the dtype
+- −∞ gives NaN in a fully masked row. The most negative finite value of the dtype
   plus a negative score may be −∞ again. What lies between?
-- `torch.finfo(dtype)` knows the lowest number of a dtype. A good part of it, but not
-  all, leaves room for scores on both sides.
+- `torch.finfo(dtype).min` is the most negative finite value of a dtype. A good part of
+  it, but not all, leaves room for scores on both sides.
 """
 
 additive_mask.mistakes = """
 You multiply 0 by −∞, which is NaN. Fill in the number: `masked_fill` or `torch.where`.
-    torch.zeros(mask.shape, dtype=dtype).masked_fill(~mask, lowest) → (~mask).to(dtype) * -torch.inf
+    torch.zeros(mask.shape, dtype=dtype).masked_fill(~mask, fill) → (~mask).to(dtype) * -torch.inf
 You mask the keys that a query MAY attend to. True means that it may: add 0 there.
-    (mask.shape, dtype=dtype).masked_fill(~mask, lowest) → (mask.shape, dtype=dtype).masked_fill(mask, lowest)
-    ~mask, lowest → mask, -torch.inf
+    (mask.shape, dtype=dtype).masked_fill(~mask, fill) → (mask.shape, dtype=dtype).masked_fill(mask, fill)
+    ~mask, fill → mask, -torch.inf
 You return the mask itself, as 1 and 0. Adding 0 to a score does not mask it.
-    return torch.zeros(mask.shape, dtype=dtype).masked_fill(~mask, lowest) → return mask.to(dtype)
-Your number is too low for float16, whose lowest is −65,504: it becomes −∞ there, and a
-row in which every key is masked becomes NaN. Ask `torch.finfo(dtype)`.
-    .zeros(mask.shape, dtype=dtype).masked_fill(~mask, lowest) → .where(mask, 0.0, -1e9).to(dtype)
-Your number is too low for float16, whose lowest is −65,504. Ask `torch.finfo(dtype)`.
+    return torch.zeros(mask.shape, dtype=dtype).masked_fill(~mask, fill) → return mask.to(dtype)
+Float16 ends at −65,504: your number becomes −∞ there, and a fully masked row becomes
+NaN. Ask `torch.finfo(dtype)`.
+    .zeros(mask.shape, dtype=dtype).masked_fill(~mask, fill) → .where(mask, 0.0, -1e9).to(dtype)
+Float16 ends at −65,504, and refuses your number. Ask `torch.finfo(dtype)`.
     torch.finfo(dtype).min / 2 → -1e9
-A row in which every key is masked is NaN, as all sums are −∞. Take a finite number.
-    (~mask, lowest) → (~mask, -torch.inf)
-You add the very lowest number of the dtype. A negative score takes the sum below it, to
-−∞, and a row in which every key is masked becomes NaN. Leave room.
+A fully masked row is NaN, as all its sums are −∞. Take a finite number.
+    (~mask, fill) → (~mask, -torch.inf)
+You add the most negative finite value of the dtype. A negative score takes the sum
+below it, to −∞, and a fully masked row becomes NaN. Leave room.
     .min / 2  # → .min  #
 right:
     torch.finfo(dtype).min / 2 → -1e4
-    torch.zeros(mask.shape, dtype=dtype).masked_fill(~mask, lowest) → (~mask).to(dtype) * lowest
+    torch.zeros(mask.shape, dtype=dtype).masked_fill(~mask, fill) → (~mask).to(dtype) * fill
 """
 
 
@@ -249,27 +246,28 @@ right:
 
 
 @Exercise("4.4", "A test that finds the leak", seconds=20)
-def leaks(attend):
-    """Tell whether attend(x, training) lets an output depend on a later token."""
+def leaks(attention):
+    """Tell whether attention(x, training) lets an output depend on a later token."""
     for training in (True, False):
-        x = torch.randn(2, 6, 3)
-        for t in range(1, 6):
-            changed = x.clone()
-            changed[:, t:] = 100 * torch.randn(2, 6 - t, 3)  # large: small leaks show
-            torch.manual_seed(t)  # dropout draws the same numbers in both calls
-            before = attend(x, training)[:, :t]
-            torch.manual_seed(t)
-            after = attend(changed, training)[:, :t]
-            if (after - before).abs().gt(1e-4).any():  # a NaN is no change
-                return True
+        for tokens in (2, 6, 9):
+            x = torch.randn(2, tokens, 3)
+            for t in range(1, tokens):
+                changed = x.clone()
+                changed[:, t:] = 100 * torch.randn(2, tokens - t, 3)  # small leaks show
+                torch.manual_seed(t)  # dropout draws the same numbers in both calls
+                before = attention(x, training)[:, :t]
+                torch.manual_seed(t)
+                after = attention(changed, training)[:, :t]
+                if not torch.allclose(before, after, atol=1e-4, equal_nan=True):
+                    return True
     return False
 
 
 @leaks.oracle
-def _(attend):
+def _(attention):
     # The gradient of each output with respect to each later token must be exactly 0.
     for training in (True, False):
-        attend_once = partial(attend, training=training)
+        attend_once = partial(attention, training=training)
         x = torch.randn(2, 6, 3)
         gradients = torch.autograd.functional.jacobian(attend_once, x)
         if gradients.abs().sum(dim=(0, 2, 3, 5)).triu(diagonal=1).any():
@@ -292,6 +290,8 @@ ADVICE = {  # what brings a leak to light
     "tokens as well.",
     "only the first sentence of a batch is masked": "Use a batch of at least two "
     "sentences, change both and compare both.",
+    "the weights are divided by their sum after the mask": "Its leak shows as NaN: large "
+    "later tokens leave 0/0. Compare by `torch.allclose`, for which NaN is a change.",
     "masked scores are lowered, but not enough": "It lowers masked scores by 20. Make "
     "the new tokens 100 times as large, which makes up for that.",
 }
@@ -328,6 +328,11 @@ def attention_with(fault):
     return attend
 
 
+def divided_by_sum(x, training):
+    weights = (x @ x.mT / x.shape[-1] ** 0.5).softmax(dim=-1).tril()
+    return weights / weights.sum(dim=-1, keepdim=True) @ x
+
+
 def fused(x, training):
     dropout = 0.5 * training
     return F.scaled_dot_product_attention(x, x, x, dropout_p=dropout, is_causal=True)
@@ -350,6 +355,7 @@ CAUSAL = {
     "after the mean of the tokens so far is subtracted from each": centered,
 }
 LEAKY = {fault: attention_with(fault) for fault in ADVICE}
+LEAKY["the weights are divided by their sum after the mask"] = divided_by_sum
 
 
 @leaks.demand("returns False for four attentions that are causal")
@@ -368,13 +374,13 @@ def _(answer):
         )
 
 
-@leaks.demand("finds nine leaks")
+@leaks.demand("finds ten leaks")
 def _(answer):
     return first_unseen(answer, LEAKY, ADVICE, "Leaks")
 
 
 leaks.hints = """
-- Make x, call attend; replace all tokens from position t on, call it again; compare
+- Make x, call `attention`; replace all tokens from position t on, call it again; compare
   the outputs before t.
 - Do that for every t, for training True and False, and with a batch of two.
 - New tokens 100 times as large bring small leaks to light; outputs that should be
@@ -383,9 +389,9 @@ leaks.hints = """
 
 leaks.mistakes = """
 `!=` compares two tensors entry by entry. `torch.allclose` gives one True or False.
-    (after - before).abs().gt(1e-4).any() → before != after
-`attend` takes two arguments, x and training.
-    before = attend(x, training)[:, :t] → before = attend(x)[:, :t]
+    not torch.allclose(before, after, atol=1e-4, equal_nan=True) → before != after
+`attention` takes two arguments, x and training.
+    before = attention(x, training)[:, :t] → before = attention(x)[:, :t]
 right:
-    (after - before).abs().gt(1e-4).any() → not torch.allclose(before, after, atol=1e-4)
+    not torch.allclose(before, after, atol=1e-4, equal_nan=True) → not (after - before).abs().max() < 1e-4
 """

@@ -1,120 +1,112 @@
 """Exercises of chapter 7: self-attention, on sets and on graphs."""
 
+import math
+
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from tutorial_exercises import Exercise
 from tutorial_exercises.orders import ADVICE, EQUIVARIANT, ORDERED
 from tutorial_exercises.verdict import false_alarms, first_unseen
-from tutorial_lib.attention import masked_softmax
 
 
-@Exercise("7.1", "Self-attention from three matrices", axes="batch token d_v")
-def self_attention(x, W_Q, W_K, W_V, mask=None):
-    """Let every token attend to all tokens; return (batch, token, d_v)."""
-    Q, K, V = x @ W_Q, x @ W_K, x @ W_V
-    scores = Q @ K.transpose(-2, -1) / K.shape[-1] ** 0.5  # (batch, query, key)
-    return masked_softmax(scores, mask) @ V
+@Exercise("7.1", "One layer, two heads, eight sentences")
+def two_heads():
+    """While *tired* has a score of 0, head 0 gives nearly all weight to the animal, and
+    its output is the animal's gender; *wide*, whose value is 0, draws the weight away
+    from it. Head 1 does the same for the thing. The step of (7.2) that fails is the
+    common denominator: each head divides by a sum of its own."""
+    return [
+        {"animal": (8.0, -1.0), "cow": (8.0, 1.0), "wide": (16.0, 0.0)},
+        {"bridge": (8.0, -1.0), "street": (8.0, 1.0), "tired": (16.0, 0.0)},
+    ]
 
 
-@self_attention.oracle
-def _(x, W_Q, W_K, W_V, mask=None):
-    outputs = []
-    for sentence in x:
-        for i, token in enumerate(sentence):
-            seen = sentence if mask is None else sentence[mask[i]]
-            products = [((token @ W_Q) * (other @ W_K)).sum() for other in seen]
-            powers = [(product / W_K.shape[1] ** 0.5).exp() for product in products]
-            output = torch.zeros(W_V.shape[1])
-            for power, other in zip(powers, seen, strict=True):
-                output = output + power / sum(powers) * (other @ W_V)
-            outputs.append(output)
-    return torch.stack(outputs).reshape(*x.shape[:2], -1)
-
-
-def tokens(d_k=3, d_v=5):
-    """Make x and three matrices, whose sizes all differ unless asked otherwise."""
-    shapes = (2, 4, 6), (6, d_k), (6, d_k), (6, d_v)
-    return [torch.randn(shape).requires_grad_() for shape in shapes]
-
-
-@self_attention.cases
+@two_heads.oracle
 def _():
-    yield "the outputs are right", *tokens()
-    label = "the outputs are right with d_model = d_k = d_v"
-    yield label, *tokens(d_k=6, d_v=6)
-    mask = torch.tensor([[1, 0, 0, 1], [1, 1, 0, 0], [0, 1, 1, 1], [0, 0, 0, 1]]).bool()
-    yield "no token attends to a masked one", *tokens(), mask
-    label = "a token that may attend to nothing gets 0"
-    yield label, *tokens(), torch.ones(4, 4).tril(-1).bool()
+    genders = {"animal": -1.0, "cow": 1.0}, {"bridge": -1.0, "street": 1.0}
+    return [
+        {noun: (8.0, gender) for noun, gender in nouns.items()} | {off: (16.0, 0.0)}
+        for nouns, off in zip(genders, ("wide", "tired"), strict=True)
+    ]
 
 
-@self_attention.demand("gradients reach the tokens and all three matrices")
+WORDS = ["animal", "cow", "bridge", "street", "tired", "wide"]
+SENTENCES = [
+    (f"the {animal} didn't cross the {thing} because it was too {adjective}", label)
+    for animal, animal_label in (("animal", -1), ("cow", 1))
+    for thing, thing_label in (("bridge", -1), ("street", 1))
+    for adjective, label in (("tired", animal_label), ("wide", thing_label))
+]
+
+
+def head_output(head, sentence):
+    """Return what a head with these scores and values adds to the logit."""
+    rows = torch.tensor([head.get(word, (0.0, 0.0)) for word in sentence.split()])
+    scores, values = rows.T.double()
+    return float(scores.softmax(dim=0) @ values)
+
+
+def is_head(head):
+    """Tell whether these are scores and values of the six words, or of some of them."""
+    return (
+        isinstance(head, dict)
+        and {*head} <= {*WORDS}
+        and all(len(pair) == 2 for pair in head.values())
+        and all(math.isfinite(number) for pair in head.values() for number in pair)
+    )
+
+
+@two_heads.demand("two dictionaries, with a score and a value for each word")
 def _(answer):
-    inputs = tokens()
-    answer(*inputs)
-    answer.gradients(*inputs)
+    try:
+        fits = len(answer()) == 2 and all(map(is_head, answer.output))
+    except TypeError:
+        fits = False
+    if not fits:
+        return (
+            'Answer with a list of two dictionaries, each like {"animal": (score, '
+            f"value)}}, with numbers. The words are {', '.join(WORDS)}."
+        )
 
 
-self_attention.hints = """
-- Queries, keys and values are three products: x times each of the matrices.
-- The scores are `Q @ K.transpose(-2, -1)`, divided by the root of d_k, the last size of
-  K.
-- The mask belongs to the scores, before the softmax; then the weights average the values.
-  Where a query may attend to nothing, a plain softmax has no answer: see the stub.
+@two_heads.demand("the logit is above 0.9 for “elle”, below −0.9 for “il”")
+def _(answer):
+    heads = answer()
+    for sentence, label in SENTENCES:
+        outputs = [head_output(head, sentence) for head in heads]
+        if sum(outputs) * label < 0.9:
+            wanted = "above 0.9, for “elle”" if label > 0 else "below −0.9, for “il”"
+            return (
+                f"“{sentence.capitalize()}”: head 0 adds {outputs[0]:.2f} and head 1 "
+                f"{outputs[1]:.2f}. The sum should be {wanted}."
+            )
+
+
+two_heads.hints = """
+- Let head 0 find the gender of the animal, and head 1 that of the thing. In which
+  sentences should head 0 add nothing?
+- A word with the largest score and a value of 0 draws the weight away from the others.
+- In head 0, give *animal* and *cow* a score of 8, and *wide* one of 16. A head sees no
+  other head: the softmax of each runs over its own scores.
 """
 
-self_attention.mistakes = """
-The scores are not divided by √d_k.
-    (-2, -1) / K.shape[-1] ** 0.5 → (-2, -1)
-You divide by √d_model. Queries and keys have d_k dimensions: divide by √d_k.
-    K.shape[-1] → x.shape[-1]
-You divide by d_k. Divide by its root.
-    K.shape[-1] ** 0.5 → K.shape[-1]
-Your output is a weighted average of the tokens x. Average the values, x W_V.
-    (scores, mask) @ V → (scores, mask) @ x
-Your output is a weighted average of the keys. Average the values, x W_V.
-    (scores, mask) @ V → (scores, mask) @ K
-You have swapped queries and keys: row i of the scores belongs to query i, as in Q Kᵀ.
-    Q @ K.transpose(-2, -1) → K @ Q.transpose(-2, -1)
-You compute queries and keys with the same matrix. The queries are x W_Q, the keys x W_K.
-    x @ W_Q → x @ W_K
-    x @ W_K → x @ W_Q
-The softmax runs over the queries. It must run over the keys: `dim=-1`.
-    masked_softmax(scores, mask) → scores.softmax(dim=-2)
-The mask is not used: `masked_softmax(scores, mask)`.
-    masked_softmax(scores, mask) → masked_softmax(scores)
-Your mask is inverted: `True` means that a query may attend to a key.
-    (scores, mask) → (scores, None if mask is None else ~mask)
-You mask after the softmax, so weights no longer sum to 1. Mask the scores (chapter 4).
-    masked_softmax(scores, mask) → (scores.softmax(-1) * (1 if mask is None else mask))
-A token that may attend to nothing gets the mean of all values: filled with a number
-such as −1e9, its scores are equal. `masked_softmax` gives it weights of 0.
-    masked_softmax(scores, mask) → (scores if mask is None else scores.masked_fill(~mask, -1e9)).softmax(-1)
-A token that may attend to nothing gets NaN: if all its scores are −∞, softmax divides 0
-by 0. `masked_softmax` gives it weights of 0.
-    masked_softmax(scores, mask) → (scores if mask is None else scores.masked_fill(~mask, -torch.inf)).softmax(-1)
-You add the tokens x, as a residual connection does. Return attention's output alone.
-    return masked_softmax → return x[..., : V.shape[-1]] + masked_softmax
-    return masked_softmax → return x + masked_softmax
-    (scores, mask) @ V → … + x
-No token attends to later ones, as with a causal mask. Without a mask every token
-attends to all tokens.
-    return masked_softmax(scores, mask) → past = torch.ones(scores.shape[-2:]).tril().bool()
-        return masked_softmax(scores, past if mask is None else mask & past)
-The softmax runs over the batch. It must run over the keys, the last axis: `dim=-1`.
-    masked_softmax(scores, mask) → (scores if mask is None else scores.masked_fill(~mask, -1e9)).softmax(0)
-The matrices multiply from the right, and are not transposed: `x @ W_Q`. Only PyTorch's
-`nn.Linear` stores its matrix transposed.
-    x @ W_Q → x @ W_Q.T
-    x @ W_V → x @ W_V.T
-The scores are Q Kᵀ: swap the last two axes of K with `K.transpose(-2, -1)`.
-    K.transpose(-2, -1) → K
-`K.T` reverses all axes. Swap only the last two: `K.transpose(-2, -1)`.
-    K.transpose(-2, -1) → K.T
+two_heads.mistakes = """
+Head 0 attends to the animal in every sentence. Where the adjective is *wide*, it should
+add 0: give *wide* the largest score, and a value of 0.
+    , "wide": (16.0, 0.0) →
+Head 1 attends to the thing in every sentence. Where the adjective is *tired*, it should
+add 0: give *tired* the largest score, and a value of 0.
+    , "tired": (16.0, 0.0) →
+Each head is drawn away by the wrong adjective: the animal counts where it is *tired*.
+    1.0), "wide" → 1.0), "tired"
+    and "street": (8.0, 1.0), "tired" → "street": (8.0, 1.0), "wide"
+Your signs are exchanged: a positive sum means *elle*, and *cow* and *street* are feminine.
+    "animal": (8.0, -1.0), "cow": (8.0, 1.0) → "animal": (8.0, 1.0), "cow": (8.0, -1.0)
+    and "bridge": (8.0, -1.0), "street": (8.0, 1.0) → "bridge": (8.0, 1.0), "street": (8.0, -1.0)
 right:
-    K.transpose(-2, -1) / K.shape[-1] → K.mT / W_K.shape[1]
-    masked_softmax(scores, mask) → masked_softmax(scores, mask).nan_to_num()
+    "animal": (8.0, -1.0) → "animal": (9, -3)
+    "tired": (16.0, 0.0) → "tired": [20, 0], "wide": (0, 0)
 """
 
 
@@ -122,9 +114,10 @@ right:
 def sees_order(layer):
     """Tell whether the layer is not permutation equivariant."""
     x = torch.randn(2, 6, 8)
+    outputs = layer(x)
     for _ in range(20):
         order = torch.randperm(6)
-        if not torch.allclose(layer(x[:, order]), layer(x)[:, order], atol=1e-4):
+        if not torch.allclose(layer(x[:, order]), outputs[:, order], atol=1e-4):
             return True
     return False
 
@@ -172,30 +165,30 @@ sees_order.hints = """
 
 sees_order.mistakes = """
 `==` compares two tensors entry by entry. `torch.allclose` gives one True or False.
-    not torch.allclose(layer(x[:, order]), layer(x)[:, order], atol=1e-4) → layer(x[:, order]) != layer(x)[:, order]
+    not torch.allclose(layer(x[:, order]), outputs[:, order], atol=1e-4) → layer(x[:, order]) != outputs[:, order]
 The layer takes tokens alone, already in their order: `layer(x[:, order])`.
     layer(x[:, order]), → layer(x, order),
 right:
     for _ in range(20): → for _ in range(50):
-    not torch.allclose(layer(x[:, order]), layer(x)[:, order], atol=1e-4) → (layer(x[:, order]) - layer(x)[:, order]).abs().max() > 1e-4
+    not torch.allclose(layer(x[:, order]), outputs[:, order], atol=1e-4) → (layer(x[:, order]) - outputs[:, order]).abs().max() > 1e-4
 """
 
 
 @Exercise("7.3", "The receptive field", axes="output input")
-def receptive_field(mask, layers):
+def receptive_field(mask, num_layers):
     """Say which output depends on which input: boolean (output, input)."""
     one_layer = (mask | torch.eye(len(mask), dtype=torch.bool)).float()
     known = torch.eye(len(mask))
-    for _ in range(layers):
+    for _ in range(num_layers):
         known = (one_layer @ known > 0).float()
     return known.bool()
 
 
 @receptive_field.oracle
-def _(mask, layers):
+def _(mask, num_layers):
     nodes = range(len(mask))
     known = [{i} for i in nodes]
-    for _ in range(layers):
+    for _ in range(num_layers):
         before = known
         known = [{*inputs} for inputs in before]
         for i, j in mask.nonzero().tolist():
@@ -231,31 +224,31 @@ You pass information both ways. If node i reads from j, j need not read from i.
     mask | torch.eye → mask | mask.T | torch.eye
 Information travels more than one edge per layer. Compute each layer's matrix from the
 one before, as often as there are layers, and do not overwrite what a layer still reads.
-    range(layers) → range(len(mask))
+    range(num_layers) → range(len(mask))
     known = (one_layer @ known > 0).float() → for i in range(len(mask)):
             known[i] = (one_layer[i] @ known > 0).float()
 You square the matrix, so the distance doubles. Multiply by the matrix of one layer.
-    range(layers) → range(layers - 1)
+    range(num_layers) → range(num_layers - 1)
     and known = (one_layer @ known > 0) → one_layer = known = (one_layer @ one_layer > 0)
 You start from the matrix of one layer. Without a layer every node depends on its own
 input alone: start from the identity matrix.
     known = torch.eye(len(mask)) → known = one_layer
-    and range(layers) → range(layers - 1)
-You pass information on once, whatever `layers` is.
-    range(layers) → range(1)
+    and range(num_layers) → range(num_layers - 1)
+You pass information on once, whatever `num_layers` is.
+    range(num_layers) → range(1)
 That is one layer too few. Start from the identity, and multiply once for each layer.
-    range(layers) → range(layers - 1)
+    range(num_layers) → range(num_layers - 1)
 That is one layer too many. Start from the identity, and multiply once for each layer.
-    range(layers) → range(layers + 1)
+    range(num_layers) → range(num_layers + 1)
 Return booleans: your matrix counts the paths, and `> 0` says whether there is one.
-    known.bool() → torch.linalg.matrix_power(one_layer, layers)
+    known.bool() → torch.linalg.matrix_power(one_layer, num_layers)
 Return booleans: your matrix has the right entries, but as numbers 0 and 1.
     known.bool() → known
 PyTorch has no matrix product of booleans: convert by `.float()`, and ask what is `> 0`.
     (one_layer @ known > 0).float() → one_layer.bool() @ known.bool()
 right:
     one_layer @ known → known @ one_layer
-    known.bool() → torch.linalg.matrix_power(one_layer, layers) > 0
+    known.bool() → torch.linalg.matrix_power(one_layer, num_layers) > 0
 """
 
 
@@ -265,7 +258,7 @@ def flops_of(n, d, k, r):
     return {
         "self-attention": 4 * n**2 * d,  # n² scores of d products, and n · d outputs
         "convolution": 2 * k * n * d**2,  # k positions, a d × d matrix each
-        "restricted attention": 4 * n * (2 * r + 1) * d,
+        "sliding-window attention": 4 * n * (2 * r + 1) * d,
     }
 
 
@@ -282,11 +275,11 @@ def _(n, d, k, r):
     return {
         "self-attention": attention.get_total_flops(),
         "convolution": convolution.get_total_flops(),
-        "restricted attention": restricted.get_total_flops(),
+        "sliding-window attention": restricted.get_total_flops(),
     }
 
 
-for name in ("self-attention", "convolution", "restricted attention"):
+for name in ("self-attention", "convolution", "sliding-window attention"):
 
     @flops_of.demand(f"the FLOPs of {name}")
     def _(answer, layer=name):
@@ -305,7 +298,7 @@ flops_of.hints = """
 - A product of an (a, b) and a (b, c) matrix takes 2 · a · b · c FLOPs.
 - Attention is two products: scores, (n, d) times (d, n), and outputs, (n, n) times (n,
   d).
-- Restricted attention has 2r + 1 keys for each of n queries. A convolution multiplies
+- Sliding-window attention has 2r + 1 keys for each of n queries. A convolution multiplies
   each token with k matrices of d × d.
 """
 
@@ -355,26 +348,26 @@ Convolution: you count something twice. Each position has one matrix product.
     2 * k * n * d**2 → 4 * k * n * d**2
 Convolution: there is an output for every token, those at the edges included.
     2 * k * n * d**2 → 2 * (n - k + 1) * k * d**2
-Restricted attention: count 2r + 1 keys for the tokens at the edges, too.
+Sliding-window attention: count 2r + 1 keys for the tokens at the edges, too.
     4 * n * (2 * r + 1) * d → 4 * n * min(n, 2 * r + 1) * d
     4 * n * (2 * r + 1) * d → 4 * sum(min(n, i + r + 1) - max(0, i - r) for i in range(n)) * d
-Restricted attention: a token attends to r tokens on either side and to itself.
+Sliding-window attention: a token attends to r tokens on either side and to itself.
     (2 * r + 1) → (r + 1)
     (2 * r + 1) → r
     (2 * r + 1) → (2 * r)
-Restricted attention: your count is half of the right one. Do you count both matrix
+Sliding-window attention: your count is half of the right one. Do you count both matrix
 products, and a multiplication and an addition as two?
     4 * n * (2 * r + 1) * d → 2 * n * (2 * r + 1) * d
-Restricted attention: two things are missing. There are two matrix products, scores and
+Sliding-window attention: two things are missing. There are two matrix products, scores and
 outputs, and in each a multiplication and an addition count as two.
     4 * n * (2 * r + 1) * d → n * (2 * r + 1) * d
-Restricted attention: you count one query. Every token has a query.
+Sliding-window attention: you count one query. Every token has a query.
     4 * n * (2 * r + 1) * d → 4 * (2 * r + 1) * d
-Restricted attention: every score is a dot product, and so is every entry of the
+Sliding-window attention: every score is a dot product, and so is every entry of the
 outputs. You count these as a single operation, or as two.
     4 * n * (2 * r + 1) * d → 4 * n * (2 * r + 1)
     4 * n * (2 * r + 1) * d → 2 * n * (2 * r + 1)
-Restricted attention: you count something twice. There are two matrix products, no more.
+Sliding-window attention: you count something twice. There are two matrix products, no more.
     4 * n * (2 * r + 1) * d → 8 * n * (2 * r + 1) * d
 right:
     4 * n**2 * d, → 2 * n * n * d + 2 * n * d * n,

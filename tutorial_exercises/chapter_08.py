@@ -1,55 +1,67 @@
 """Exercises of chapter 8: multi-head attention."""
 
+from itertools import product
+
 import torch
 from einops import rearrange
 from torch import nn
 
 from tutorial_exercises import Exercise
+from tutorial_exercises.splits import ADVICE, RIGHT, WRONG
+from tutorial_exercises.verdict import false_alarms, first_unseen
 
 
-@Exercise("8.1", "Split the heads", axes="batch head token d_k")
-def split_heads(x, num_heads):
-    """Cut the last axis of x (batch, token, d_model) into heads."""
-    heads = x.view(x.shape[0], x.shape[1], num_heads, -1)  # (batch, token, head, d_k)
-    return heads.transpose(1, 2)
+@Exercise("8.1", "A test that finds wrong heads")
+def is_wrong_split(split):
+    """Tell whether split(x, num_heads) gives a head columns that are not its own."""
+    x = torch.randn(2, 5, 12)  # (batch, token, d_model)
+    right = torch.stack(x.split(4, dim=-1), dim=1)  # (batch, head, token, d_k)
+    return not torch.equal(split(x, 3), right)
 
 
-@split_heads.oracle
-def _(x, num_heads):
-    d_k = x.shape[-1] // num_heads
-    parts = [x[..., head * d_k : (head + 1) * d_k] for head in range(num_heads)]
-    return torch.stack(parts, dim=1)
+@is_wrong_split.oracle
+def _(split):
+    x = torch.arange(2 * 5 * 12).view(2, 5, 12)
+    heads = split(x, 3)
+    if heads.shape != (2, 3, 5, 4):
+        return True
+    return any(
+        heads[b, head, j, column] != x[b, j, 4 * head + column]
+        for b, head, j, column in product(range(2), range(3), range(5), range(4))
+    )
 
 
-@split_heads.cases
-def _():
-    yield "every head gets its own columns of every token", torch.randn(2, 5, 12), 3
-    scattered = torch.randn(6, 2, 4).transpose(0, 1)
-    yield "also for inputs that do not lie in one piece of memory", scattered, 2
+@is_wrong_split.demand("returns False for three splits that are right")
+def _(answer):
+    alarms, inverted = false_alarms(answer, RIGHT, WRONG)
+    if inverted:
+        return "It is the other way round: True means that the split is wrong."
+    if alarms:
+        return (
+            f"Your test refuses a right split: {alarms[0]}. Head i has the columns from "
+            "i · d_k on, in their order, and comes second in (batch, head, token, d_k)."
+        )
 
 
-split_heads.hints = """
-- First cut the last axis alone: (batch, token, head, d_k). Nothing moves.
-- Then the token axis and the head axis are exchanged.
-- `x.view(batch, token, num_heads, d_k).transpose(1, 2)`, or with rearrange `"batch
-  token (head d_k) -> batch head token d_k"`.
+@is_wrong_split.demand("finds six wrong splits")
+def _(answer):
+    return first_unseen(answer, WRONG, ADVICE, "Wrong splits")
+
+
+is_wrong_split.hints = """
+- Write down by slices what should come out, and compare.
+- With three heads of four columns, head 1 has `x[..., 4:8]`; which axis holds the heads?
+- Take sizes that all differ, such as x (2, 5, 12) and three heads, so that no wrong
+  split is right by chance. `torch.equal` compares shapes and entries.
 """
 
-split_heads.mistakes = """
-A reshape alone gives a head parts of several tokens. Cut the last axis, then transpose.
-    return heads.transpose(1, 2) → return x.reshape(len(x), num_heads, x.shape[1], -1)
-Head 0 gets columns 0, h, 2h, …. Its columns stand side by side: `(head d_k)`.
-    return heads.transpose(1, 2) → return x.unflatten(-1, (-1, num_heads)).movedim(-1, 1)
-You cut d_model / h heads of h columns. Cut h heads, each of d_model / h columns.
-    num_heads, -1) → -1, num_heads)
-Your axes are (batch, token, head, d_k): token and head have still to be exchanged.
-    return heads.transpose(1, 2) → return heads
-You fold the heads into the batch. They need an axis: (batch, head, token, d_k).
-    return heads.transpose(1, 2) → return heads.transpose(1, 2).flatten(0, 1)
-Every head has all columns of a token. It gets d_model / h of them, its own.
-    return heads.transpose(1, 2) → return x.unsqueeze(1).expand(-1, num_heads, -1, -1)
+is_wrong_split.mistakes = """
+`!=` compares two tensors entry by entry. `torch.equal` gives one True or False.
+    not torch.equal(split(x, 3), right) → split(x, 3) != right
+`split` takes two arguments, x and the number of heads.
+    split(x, 3), right → split(x), right
 right:
-    return heads.transpose(1, 2) → return rearrange(x, "b t (h d) -> b h t d", h=num_heads)
+    torch.stack(x.split(4, dim=-1), dim=1) → x.view(2, 5, 3, 4).transpose(1, 2)
 """
 
 
@@ -154,8 +166,6 @@ That is one head: `num_heads` is not used. Split Q, K and V after the projection
     num_heads = num_heads → num_heads = 1
 The softmax runs over the queries. A query's weights sum to 1 over the keys: dim=-1.
     (dim=-1) @ → (dim=-2) @
-The softmax runs over the heads. A head's weights sum to 1 over the keys: dim=-1.
-    (dim=-1) → (dim=1)
 You divide by the root of d_model. A head's dot products have d_k terms: take √d_k.
     (-2, -1) / Q.shape[-1] ** 0 → (-2, -1) / queries.shape[-1] ** 0
 You divide by d_k itself: by its root, `d_k ** 0.5`.
@@ -232,8 +242,6 @@ head_terms.hints = """
 head_terms.mistakes = """
 Each of your terms contains the bias of W_O, which belongs to no head: leave it out.
     rows  # (batch, head, token, d_model) → rows + W_O.bias
-You share the bias of W_O out among the heads. It belongs to none of them: leave it out.
-    rows  # (batch, head, token, d_model) → rows + W_O.bias / num_heads
 nn.Linear multiplies by the transpose of its weight: cut the rows of `W_O.weight.T`.
     .T.reshape → .reshape
 Head 0 meets the first d_k rows of W_Oᵀ, which lie side by side, not every h-th row.
@@ -243,34 +251,32 @@ You return the whole sum; keep one term for each head.
 You return the whole sum, and the bias with it; keep one term for each head.
     return context @ rows  # (batch, head, token, d_model) → return W_O(context.transpose(1, 2).flatten(2))
 You cut the columns of the output. A head adds to all of them: cut what goes into W_O.
-    return context @ rows  # (batch, head, token, d_model) → return split_heads((context @ rows).sum(dim=1), num_heads)
-You share the output equally among the heads. Each adds what W_O makes of its own part.
-    return context @ rows  # (batch, head, token, d_model) → return (context @ rows).mean(1, keepdim=True).expand(-1, num_heads, -1, -1)
+    return context @ rows  # (batch, head, token, d_model) → return (context @ rows).sum(dim=1).unflatten(-1, (num_heads, -1)).transpose(1, 2)
 right:
     .T.reshape(num_heads, d_k, -1) → .unflatten(1, (num_heads, d_k)).permute(1, 2, 0)
 """
 
 
 @Exercise("8.4", "Prune")
-def prune(score, num_heads, tolerance):
+def prune(evaluate, num_heads, tolerance):
     """Return the heads that are kept, a list in rising order."""
     kept = list(range(num_heads))
-    enough = score(kept) - tolerance
+    enough = evaluate(kept) - tolerance
     while len(kept) > 1:
         candidates = [[head for head in kept if head != out] for out in kept]
-        best = max(candidates, key=score)
-        if score(best) < enough:
+        best = max(candidates, key=evaluate)
+        if evaluate(best) < enough:
             break
         kept = best
     return kept
 
 
 @prune.oracle
-def _(score, num_heads, tolerance):
+def _(evaluate, num_heads, tolerance):
     kept = list(range(num_heads))
-    enough = score(kept) - tolerance
+    enough = evaluate(kept) - tolerance
     while len(kept) > 1:
-        best, out = max((score([j for j in kept if j != i]), i) for i in kept)
+        best, out = max((evaluate([j for j in kept if j != i]), i) for i in kept)
         if best < enough:
             break
         kept.remove(out)
@@ -307,50 +313,45 @@ def _():
 prune.hints = """
 - `kept = list(range(num_heads))`, and a loop that takes out one head at a time.
 - Every candidate is `[head for head in kept if head != out]` for one `out` in `kept`;
-  the best is `max(candidates, key=score)`.
-- Stop when the best candidate's score is below `score(all) - tolerance`, with all heads in
+  the best is `max(candidates, key=evaluate)`.
+- Stop when the best candidate's score is below `evaluate(all) - tolerance`, with all heads in
   `all`, or when one head is left.
 """
 
 prune.mistakes = """
 A loss of exactly `tolerance` is still within the limit: stop only below it.
     (best) < enough: → (best) <= enough:
-You take `tolerance` as a share of the score. It is a difference: `score(all) - tolerance`.
+You take `tolerance` as a share of the score. It is a difference: `evaluate(all) - tolerance`.
     (kept) - tolerance → (kept) * (1 - tolerance)
 You look for the smallest set that will do. Take out one head after the other instead.
-    enough = score(kept) - tolerance → …
+    enough = evaluate(kept) - tolerance → …
         from itertools import combinations
         for size in range(1, num_heads + 1):
-            best = max(combinations(kept, size), key=score)
-            if score(best) >= enough:
+            best = max(combinations(kept, size), key=evaluate)
+            if evaluate(best) >= enough:
                 return list(best)
 You take out the head that is worst alone. Take out the one that the others miss least.
-    best = max(candidates, key=score) → best = min(candidates, key=lambda rest: score([i for i in kept if i not in rest]))
+    best = max(candidates, key=evaluate) → best = min(candidates, key=lambda rest: evaluate([i for i in kept if i not in rest]))
 You take out several heads at once. Two may do the same work: score anew after each.
-    while len(kept) > 1: → kept = [i for i in kept if score([j for j in kept if j != i]) < enough] or [0]
+    while len(kept) > 1: → kept = [i for i in kept if evaluate([j for j in kept if j != i]) < enough] or [0]
         while False:
 You rank the heads once, but what a head is worth changes: score anew after each.
-    best = max(candidates, key=score) → apart = {i: score([j for j in range(num_heads) if j != i]) for i in kept}
+    best = max(candidates, key=evaluate) → apart = {i: evaluate([j for j in range(num_heads) if j != i]) for i in kept}
         best = [i for i in kept if i != max(kept, key=apart.get)]
 You try the heads in their order. Of all that are left, take out the least useful one.
     while len(kept) > 1: → for out in range(num_heads):
             fewer = [head for head in kept if head != out]
-            kept = fewer if fewer and score(fewer) >= enough else kept
+            kept = fewer if fewer and evaluate(fewer) >= enough else kept
         while False:
-You compare with the score one step before, and small losses add up: `score(all)`.
-    kept = best → kept, enough = best, score(best) - tolerance
-You look at the score when the head is gone. Keep a head if the score would be too low.
-    if score(best) < enough: → kept = best
-        …
+You compare with the score one step before, and small losses add up: `evaluate(all)`.
+    kept = best → kept, enough = best, evaluate(best) - tolerance
 You take out the head whose absence costs most. The best candidate has the highest score.
-    best = max(candidates, key=score) → best = min(candidates, key=score)
+    best = max(candidates, key=evaluate) → best = min(candidates, key=evaluate)
 You stop after one head. Go on as long as the score stays within the limit.
     kept = best → …
         break
 You return the heads that were taken out. Return those that are kept.
     return kept → return sorted(set(range(num_heads)) - set(kept))
-Return the list of the heads that are kept.
-    return kept → return len(kept)
 Keep at least one head.
     len(kept) > 1 → kept
 """
@@ -393,8 +394,6 @@ The heads share the four matrices: the count does not depend on h.
 You count full matrices for each head. It has d_model / h = 8 columns of each of them.
     16_640 → 131072
     16_640 → 132672
-    16_640 → 102400
-    16_640 → 104000
 There is a fourth layer, W_O, which joins the heads.
     16_640 → 12480
 """

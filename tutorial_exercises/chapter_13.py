@@ -188,164 +188,164 @@ right:
 """
 
 
-@Exercise(
-    "13.3",
-    "The gradients of attention",
-    axes={"d_Q": "query d_k", "d_K": "key d_k", "d_V": "key d_v"},
-)
-def attention_gradients(Q, K, V, d_outputs):
-    """Return the gradients of the loss for Q, K and V, in their shapes."""
-    scale = K.shape[-1] ** -0.5
-    weights = (Q @ K.mT * scale).softmax(dim=-1)  # (query, key)
-    d_V = weights.mT @ d_outputs
-    d_weights = d_outputs @ V.mT  # (query, key)
-    means = (weights * d_weights).sum(dim=-1, keepdim=True)
-    d_scores = weights * (d_weights - means) * scale
-    return d_scores @ K, d_scores.mT @ Q, d_V
+@Exercise("13.3", "Activation patching", axes="batch token d_model")
+def patched_run(layers, clean, corrupted, layer, position):
+    """Return the last hidden states of the corrupted run with one of them patched."""
+    for i, run_layer in enumerate(layers):
+        if i == layer:
+            corrupted = corrupted.clone()
+            corrupted[:, position] = clean[:, position]
+        clean = run_layer(clean)
+        corrupted = run_layer(corrupted)
+    return corrupted
 
 
-@attention_gradients.oracle
-def _(Q, K, V, d_outputs):
-    """Let autograd do it."""
-    inputs = [x.clone().requires_grad_() for x in (Q, K, V)]
-    scores = inputs[0] @ inputs[1].mT / math.sqrt(K.shape[-1])
-    powers = scores.exp()
-    outputs = powers / powers.sum(dim=-1, keepdim=True) @ inputs[2]
-    return torch.autograd.grad((outputs * d_outputs).sum(), inputs)
+@patched_run.oracle
+def _(layers, clean, corrupted, layer, position):
+    """Run both up to the layer, choose between them by position, and run on."""
+    for i in range(layer):
+        clean, corrupted = layers[i](clean), layers[i](corrupted)
+    is_patched = torch.arange(clean.shape[1]) == position
+    x = torch.where(is_patched[:, None], clean, corrupted)
+    for run_layer in layers[layer:]:
+        x = run_layer(x)
+    return x
 
 
-def head_inputs(queries, keys, d_k, d_v):
-    """Make Q, K, V and the gradient of the outputs."""
-    sizes = (queries, d_k), (keys, d_k), (keys, d_v), (queries, d_v)
-    return [torch.randn(size) for size in sizes]
+def residual_layer(tokens, d_model):
+    """Return a function of (batch, token, d_model) that mixes the tokens."""
+    weights = torch.rand(tokens, tokens).tril()
+    weights = weights / weights.sum(dim=-1, keepdim=True)
+    W = torch.randn(d_model, d_model)
+    return lambda x: x + torch.tanh(weights @ x @ W)
 
 
-@attention_gradients.cases
+def two_runs(num_layers, batch, tokens, d_model):
+    """Make layers, and the embeddings of two texts that differ at all positions."""
+    layers = [residual_layer(tokens, d_model) for _ in range(num_layers)]
+    return layers, *torch.randn(2, batch, tokens, d_model)
+
+
+@patched_run.cases
 def _():
-    yield "all sizes equal: no shape shows a transpose", *head_inputs(4, 4, 4, 4)
-    yield "three queries, four keys", *head_inputs(3, 4, 5, 2)
-    yield "only one query", *head_inputs(1, 5, 2, 3)
-    yield "only one key", *head_inputs(3, 1, 4, 2)
+    yield "before the first of two layers", *two_runs(2, 4, 4, 3), 0, 2
+    yield "before the second of two layers", *two_runs(2, 4, 4, 4), 1, 2
+    yield "before the second of three layers", *two_runs(3, 3, 5, 2), 1, 0
+    yield "before the last of three layers", *two_runs(3, 3, 5, 2), 2, 4
 
 
-attention_gradients.hints = """
-- Backward through `outputs = weights @ V`: the gradient for V is `weights.mT @
-  d_outputs`, that for the weights `d_outputs @ V.mT`.
-- Through the softmax, row by row: `weights * (d_weights - means)`, where `means` is the
-  mean of d_weights, weighted by the weights.
-- Through `Q @ K.mT * scale`: the gradient for Q is `d_scores @ K`, that for K
-  `d_scores.mT @ Q`, and both are scaled.
+patched_run.hints = """
+- Run both texts, layer by layer: `for i, run_layer in enumerate(layers)`.
+- Before layer number `layer` runs, put the clean state of this one position into a copy
+  of the corrupted states.
+- After the patch both runs go on as before. Return the corrupted run.
 """
 
-attention_gradients.mistakes = """
-The scores are divided by √d_k, and so are the gradients for Q and K: where is the
-scale?
-    (d_weights - means) * scale → (d_weights - means)
-The scores are divided by √d_k before the softmax.
-    Q @ K.mT * scale → Q @ K.mT
-You go through the softmax as if it were the identity: the gradient for its scores is
-`weights * (d_weights - means)`.
-    weights * (d_weights - means) → d_weights
-The weights of a row sum to 1: where one grows, the others shrink. Subtract the weighted
-mean of d_weights from each of its entries.
-    weights * (d_weights - means) → weights * d_weights
-That is the derivative of a sigmoid, w (1 − w). In a softmax every weight depends on
-every score.
-    weights * (d_weights - means) → weights * (1 - weights) * d_weights
-The mean of d_weights has to be weighted by the attention weights.
-    (weights * d_weights).sum → d_weights.mean
-The softmax runs over the keys, and so does the mean in its gradient.
-    sum(dim=-1, keepdim=True) → sum(dim=-2, keepdim=True)
-You have exchanged the gradients for Q and K.
-    d_scores @ K, d_scores.mT @ Q → d_scores.mT @ Q, d_scores @ K
-The gradient for V has a row for each key: `weights.mT @ d_outputs`.
-    weights.mT @ d_outputs → weights @ d_outputs
-The gradient for K has a row for each key: `d_scores.mT @ Q`.
-    d_scores.mT @ Q → d_scores @ Q
+patched_run.mistakes = """
+You patch after the layer. Patch what enters `layers[layer]`, before it runs.
+    if i == layer → if i == layer + 1
+You patch in the clean embedding. Patch in the hidden state of the clean run, which goes
+through the same layers.
+    clean = run_layer(clean) → pass
+You patch in every layer from this one on. Patch once, and let the run go on from there.
+    if i == layer → if i >= layer
+You patch at the embeddings, whatever `layer` is.
+    if i == layer → if i == 0
+You patch all positions from this one on. Patch one.
+    corrupted[:, position] = clean[:, position] → corrupted[:, position:] = clean[:, position:]
+You return the clean run. Patch one position of the corrupted run, and return that.
+    return corrupted → return clean
+    corrupted[:, position] = clean[:, position] → corrupted = clean
+Everywhere but at this position your states are those of the clean run. Patch the clean
+state into the corrupted run.
+    corrupted = corrupted.clone() → corrupted, clean = clean.clone(), corrupted
+You patch one text at all its positions: the first axis is the batch.
+    corrupted[:, position] = clean[:, position] → corrupted[position] = clean[position]
+Nothing is patched: you return the corrupted run as it was.
+    corrupted[:, position] = clean[:, position] → pass
 right:
-    d_scores = weights * (d_weights - means) * scale → jacobian = torch.diag_embed(weights)
-        jacobian = jacobian - weights[:, :, None] * weights[:, None]
-        d_scores = (jacobian @ d_weights[:, :, None])[:, :, 0] * scale
+    corrupted = corrupted.clone() → is_patched = torch.arange(clean.shape[1]) == position
+    and corrupted[:, position] = clean[:, position] → corrupted = torch.where(is_patched[:, None], clean, corrupted)
 """
 
 
 @Exercise("13.4", "Does an explanation survive?", axes="batch")
-def covered_fall(answer, inputs, shares, k, blank):
-    """Cover the k tokens with the largest attributions; return the drops."""
-    best = shares.topk(k, dim=-1).indices  # (batch, k)
-    covered = inputs.scatter(1, best, blank)
-    return answer(inputs) - answer(covered)
+def comprehensiveness(metric, inputs, attributions, k, blank):
+    """Occlude the k tokens with the largest attributions; return the drops."""
+    largest = attributions.topk(k, dim=-1).indices  # (batch, k)
+    occluded = inputs.scatter(1, largest, blank)
+    return metric(inputs) - metric(occluded)
 
 
-@covered_fall.oracle
-def _(answer, inputs, shares, k, blank):
-    """Cover the tokens with the largest shares one by one, then ask."""
-    covered = inputs.clone()
-    for row, share in zip(covered, shares, strict=True):
-        order = sorted(range(len(share)), key=lambda i: -float(share[i]))
+@comprehensiveness.oracle
+def _(metric, inputs, attributions, k, blank):
+    """Occlude the tokens with the largest attributions one by one, then ask."""
+    occluded = inputs.clone()
+    for row, scores in zip(occluded, attributions, strict=True):
+        order = sorted(range(len(scores)), key=lambda i: -float(scores[i]))
         for i in order[:k]:
             row[i] = blank
-    return answer(inputs) - answer(covered)
+    return metric(inputs) - metric(occluded)
 
 
 def product(words):
-    """Answer with a number in which the words interact."""
+    """Return a number for each text, in which the words interact."""
     x = words.float()
     return x.sqrt().sum(dim=1) + (x[:, 1:] * x[:, :-1]).sum(dim=1)
 
 
 def texts(batch, tokens):
-    """Return an answer, texts, and shares: no two of a text are equal in size."""
+    """Return a metric, texts, and attributions: no two of a text are equal in size."""
     words = torch.randint(1, 9, (batch, tokens))
     sizes = torch.rand(batch, tokens).argsort(dim=-1) + 1.0
     signs = torch.randint(2, (batch, tokens)) * 2 - 1
     return product, words, sizes * signs
 
 
-@covered_fall.cases
+@comprehensiveness.cases
 def _():
     yield "one token of each text", *texts(4, 6), 1, 9
     for k, blank in ((2, 0), (3, 7), (5, 1)):
         yield "several tokens at once", *texts(5, 5), k, blank
-    yield "nothing is covered, and the answers do not drop", *texts(3, 4), 0, 0
+    yield "nothing is occluded, and the metric does not drop", *texts(3, 4), 0, 0
 
 
-covered_fall.hints = """
-- `shares.topk(k, dim=-1).indices` are the positions to cover, k in each text.
+comprehensiveness.hints = """
+- `attributions.topk(k, dim=-1).indices` are the positions to occlude, k in each text.
 - `inputs.scatter(1, positions, blank)` returns a copy with blanks there; the inputs
   stay as they are.
-- The drop of the answer is `answer(inputs) - answer(covered)`, with all k tokens
-  covered at once.
+- The drop of the metric is `metric(inputs) - metric(occluded)`, with all k tokens
+  occluded at once.
 """
 
-covered_fall.mistakes = """
-You cover the tokens with the smallest shares.
+comprehensiveness.mistakes = """
+You occlude the tokens with the smallest attributions.
     topk(k, dim=-1) → topk(k, dim=-1, largest=False)
-You go by the absolute value of the shares. A share below 0 speaks against the answer:
-cover those with the largest shares.
-    shares.topk(k, dim=-1) → shares.abs().topk(k, dim=-1)
-You subtract the wrong way round: return `answer(inputs) - answer(covered)`.
-    answer(inputs) - answer(covered) → answer(covered) - answer(inputs)
-You return the answer with the tokens covered. Return how much it drops.
-    answer(inputs) - answer(covered) → answer(covered)
-You keep the tokens with the largest shares and cover all the others.
-    covered = inputs.scatter(1, best, blank) → kept = inputs.gather(1, best)
-        covered = torch.full_like(inputs, blank).scatter(1, best, kept)
-You cover with 0. Cover with `blank`.
-    scatter(1, best, blank) → scatter(1, best, 0)
-You cover one token, whatever k is.
+You go by the absolute value of the attributions. One below 0 speaks against the
+prediction: occlude the tokens with the largest.
+    attributions.topk(k, dim=-1) → attributions.abs().topk(k, dim=-1)
+You subtract the wrong way round: return `metric(inputs) - metric(occluded)`.
+    metric(inputs) - metric(occluded) → metric(occluded) - metric(inputs)
+You return the metric with the tokens occluded. Return how much it drops.
+    metric(inputs) - metric(occluded) → metric(occluded)
+You keep the tokens with the largest attributions and occlude all the others.
+    occluded = inputs.scatter(1, largest, blank) → kept = inputs.gather(1, largest)
+        occluded = torch.full_like(inputs, blank).scatter(1, largest, kept)
+You occlude with 0. Occlude with `blank`.
+    scatter(1, largest, blank) → scatter(1, largest, 0)
+You occlude one token, whatever k is.
     topk(k, dim=-1) → topk(min(k, 1), dim=-1)
-You cover the same positions in every text. Each text has shares of its own.
-    shares.topk(k, dim=-1) → shares[:1].expand_as(shares).topk(k, dim=-1)
-You cover one token at a time and add up the drops. Cover all k at once: where words
+You occlude the same positions in every text. Each text has attributions of its own.
+    attributions.topk(k, dim=-1) → attributions[:1].expand_as(attributions).topk(k, dim=-1)
+You occlude one token at a time and add up the drops. Occlude all k at once: where words
 interact, the drop is not that sum.
-    return answer(inputs) - answer(covered) → fall = torch.zeros(len(inputs))
-        for position in best.split(1, dim=1):
-            fall += answer(inputs) - answer(inputs.scatter(1, position, blank))
-        return fall
+    return metric(inputs) - metric(occluded) → drop = torch.zeros(len(inputs))
+        for position in largest.split(1, dim=1):
+            drop += metric(inputs) - metric(inputs.scatter(1, position, blank))
+        return drop
 You return one number. Return one for each text.
-    answer(inputs) - answer(covered) → (…).mean()
+    metric(inputs) - metric(occluded) → (…).mean()
 right:
-    covered = inputs.scatter(1, best, blank) → covered = inputs.clone()
-        covered[torch.arange(len(inputs))[:, None], best] = blank
+    occluded = inputs.scatter(1, largest, blank) → occluded = inputs.clone()
+        occluded[torch.arange(len(inputs))[:, None], largest] = blank
 """

@@ -8,102 +8,74 @@ import torch.nn.functional as F
 from tutorial_exercises import Exercise
 
 
-@Exercise(
-    "15.1",
-    "The question the other way round",
-    axes={"read": "batch digit", "weights": "batch patch"},
-)
-def which_digit(tokens, colors):
-    """Return how much of each digit is read (batch, 10), and the map (batch, patch)."""
-    digits, painted = tokens[..., :10], tokens[..., 10:]
-    queries = 8 * F.one_hot(colors, 4).float()  # (batch, color)
-    scores = (painted @ queries[..., None])[..., 0]  # (batch, patch)
-    weights = scores.softmax(dim=-1)
-    read = (weights[:, None] @ digits)[:, 0]
-    return read, weights
+@Exercise("15.1", "A shortcut", axes="batch channel height width")
+def plant_mark(images, labels):
+    """Return copies of images in which a pixel of the top row tells the label."""
+    marked = images.clone()
+    marked[:, :, 0] = 0.0
+    marked[torch.arange(len(images)), :, 0, 2 * labels] = 1.0
+    return marked
 
 
-@which_digit.oracle
-def _(tokens, colors):
-    """Score patch after patch, and read them one by one."""
-    batch, patches, _ = tokens.shape
-    read, weights = torch.zeros(batch, 10), torch.zeros(batch, patches)
-    for b in range(batch):
-        color = 10 + int(colors[b])
-        powers = [math.exp(8 * float(patch[color])) for patch in tokens[b]]
-        for i, power in enumerate(powers):
-            weights[b, i] = power / sum(powers)
-            read[b] += weights[b, i] * tokens[b, i, :10]
-    return read, weights
+@plant_mark.oracle
+def _(images, labels):
+    """Write pixel by pixel."""
+    marked = images.clone()
+    for image, label in zip(marked, labels.tolist(), strict=True):
+        for column in range(image.shape[2]):
+            image[:, 0, column] = 1.0 if column == 2 * label else 0.0
+    return marked
 
 
-def painted_digits(*sheets, patches=5):
-    """Make tokens of (digit, color) pairs, which stand in a sheet's first patches."""
-    tokens = torch.zeros(len(sheets), patches, 14)
-    for b, sheet in enumerate(sheets):
-        for i, (digit, color) in enumerate(sheet):
-            tokens[b, i, digit] = tokens[b, i, 10 + color] = 1.0
-    return tokens
-
-
-@which_digit.cases
+@plant_mark.cases
 def _():
-    sheets = [(7, 2), (3, 2), (0, 0), (4, 3)], [(2, 3), (4, 0), (9, 3)]
-    label = "a color that is there twice, and one that is not there"
-    yield label, painted_digits(*sheets), torch.tensor([2, 1])
-    sheets = [(7, 1), (3, 2), (0, 0)], [(2, 3), (2, 0), (9, 1)], [(5, 0), (1, 1)]
-    label = "each sheet has its own question"
-    yield label, painted_digits(*sheets, patches=14), torch.tensor([2, 3, 1])
-    sheet = painted_digits([(7, 2), (3, 2), (0, 0), (4, 3)])
-    yield "a single sheet", sheet, torch.tensor([0])
+    label = "four images, each with its own label"
+    yield label, torch.rand(4, 1, 6, 20), torch.tensor([3, 0, 9, 3])
+    yield "a single image", torch.rand(1, 1, 24, 24), torch.tensor([7])
+    yield "as many images as rows", torch.rand(6, 1, 6, 20), torch.arange(6)
 
 
-which_digit.hints = """
-- What is compared are the keys: here the last four dimensions of each token. What is
-  read are the values: the first ten.
-- The query has four dimensions, with 8 at the color and 0 elsewhere. Its dot product
-  with a patch's key is the score: `8 * F.one_hot(colors, 4)`.
-- Then as always: softmax over the patches, and the weighted sum of the values.
+@plant_mark.demand("the images stay as they are")
+def _(answer):
+    images = torch.rand(3, 1, 6, 20)
+    before = images.clone()
+    answer(images, torch.tensor([4, 1, 2]))
+    if not images.equal(before):
+        return "You change the images you were given. Begin with `images.clone()`."
+
+
+plant_mark.hints = """
+- Begin with a copy, `images.clone()`; `marked[:, :, 0] = 0.0` blanks the top row of
+  every image.
+- Each image has a column of its own. Index the batch with `torch.arange(len(images))`
+  and the columns with `2 * labels`, in one assignment.
 """
 
-which_digit.mistakes = """
-You compare digits and read colors, as in the chapter. Here the color is given: the keys
-are the last four dimensions, the values the first ten.
-    F.one_hot(colors, 4) → F.one_hot(colors, 10)
-    and painted @ queries → digits @ queries
-The scores are 0 and 1: the query's color needs an 8, so that the other patches get next
-to no weight.
-    8 * F.one_hot(colors, 4) → F.one_hot(colors, 4)
-You divide the scores by √d. The exercise gives the score: 8 where the color is.
-    scores.softmax(dim=-1) → (scores / 2).softmax(dim=-1)
-You read with the scores. The weights are their softmax over the patches.
-    scores.softmax(dim=-1) → scores
-Where a patch has the color, the patches without it get weight 0. Their score is 0, not
-−∞, and the softmax over all patches gives them a little weight.
-    scores.softmax → scores.masked_fill(scores == 0, -1e9).softmax
-    scores.softmax(dim=-1) → scores / scores.sum(dim=-1, keepdim=True).clamp(min=1e-9)
-Where no patch has the color, your weights are NaN, because 0 is divided by 0. A patch
-without the color has the score 0, not −∞, and the softmax gives it a little weight.
-    scores.softmax → scores.masked_fill(scores == 0, -torch.inf).softmax
-Your softmax runs over the sheets. It has to run over the patches: `dim=-1`.
-    scores.softmax(dim=-1) → scores.softmax(dim=0)
-You read one patch alone. Where two patches have the color, both are read.
-    scores.softmax(dim=-1) → F.one_hot(scores.argmax(dim=-1), tokens.shape[1]).float()
-You leave the empty patches out. Their score is 0, too, which gives a little weight.
-    scores.softmax → scores.masked_fill(tokens.sum(dim=-1) == 0, -torch.inf).softmax
-You put the first question to all sheets.
-    F.one_hot(colors, 4) → F.one_hot(colors[:1].expand_as(colors), 4)
-You return the mean over the patches. Return the sum: the weights add up to 1 already.
-    (weights[:, None] @ digits)[:, 0] → (weights[..., None] * digits).mean(dim=1)
-You read all fourteen dimensions of a token. Read the first ten, the digit.
-    weights[:, None] @ digits → weights[:, None] @ tokens
+plant_mark.mistakes = """
+Your mark lies in the column of the label. It should lie in column 2 × label.
+    0, 2 * labels → 0, labels
+Your mark lies in the left column. It should lie in the top row.
+    0, 2 * labels] → 2 * labels % images.shape[2], 0]
+You mark every image with the columns of all labels. Index the batch, too, with
+`torch.arange(len(images))`.
+    marked[torch.arange(len(images)), :, 0 → marked[:, :, 0
+The top row still has ink of the image. Set it to 0 before you set the mark.
+    marked[:, :, 0] = 0.0 → pass
+You blank the left column. Blank the top row: the third axis is the height.
+    marked[:, :, 0] = 0.0 → marked[..., 0] = 0.0
+Your mark is 0 as the rest of the row. Ink is 1.
+    2 * labels] = 1.0 → 2 * labels] = 0.0
+You blank the whole image. Blank its top row alone.
+    marked[:, :, 0] = 0.0 → marked[:] = 0.0
+You mark every image with the first label.
+    2 * labels] → 2 * labels[:1]]
 right:
-    (weights[:, None] @ digits)[:, 0] → torch.einsum("bi,bid->bd", weights, digits)
+    2 * labels] = 1.0 → labels + labels] = 1
 """
 
 
-@Exercise("15.2", "A rival of the map", axes="batch patch")
-def input_times_gradient(model, images, side):
+@Exercise("15.2", "Gradient × input", axes="batch patch")
+def gradient_times_input(model, images, side):
     """Return for each patch the size of its contribution to the largest logit."""
     images = images.clone().requires_grad_()
     best = model(images).amax(dim=-1)  # (batch,)
@@ -114,7 +86,7 @@ def input_times_gradient(model, images, side):
     return sums.flatten(1).abs()
 
 
-@input_times_gradient.oracle
+@gradient_times_input.oracle
 def _(model, images, side):
     """Take one image after the other, and add up pixel by pixel."""
     rows, columns = (length // side for length in images.shape[2:])
@@ -136,14 +108,14 @@ def small_model(pixels, classes=4):
     return lambda images: torch.tanh(images.flatten(1) @ first / 4) @ second
 
 
-@input_times_gradient.cases
+@gradient_times_input.cases
 def _():
     yield "one image in four patches", small_model(16), torch.randn(1, 1, 4, 4), 2
     label = "several images, wider than high, with three channels"
     yield label, small_model(72), torch.randn(5, 3, 4, 6), 2
 
 
-input_times_gradient.hints = """
+gradient_times_input.hints = """
 - Work on a copy that requires a gradient: `images.clone().requires_grad_()`.
 - `model(images).amax(dim=-1).sum()` is the sum of the largest logits; in its gradient
   each image has the gradient of its own.
@@ -151,7 +123,7 @@ input_times_gradient.hints = """
   at the end: what one pixel adds, the next may take away.
 """
 
-input_times_gradient.mistakes = """
+gradient_times_input.mistakes = """
 You return the gradient alone. Multiply it by the pixels before you sum.
     gradient * images.detach() → gradient
 You take the absolute value at each pixel. Take it of the patch's sum, at the end.
@@ -218,7 +190,7 @@ honest_head.hints = """
 - The first half are the first rows: `first, second = hits.double().chunk(2)`.
 - The mean over the images is a head's hit rate: `first.mean(dim=0)`. The index of its
   largest entry is the head.
-- Report the hit rate of *that* head on the second half, whether or not it is the best
+- Report the hit rate of that head on the second half, whether or not it is the best
   there.
 """
 
@@ -248,15 +220,15 @@ right:
 """
 
 
-@Exercise("15.4", "Patch after patch", axes="painted")
-def painted_curve(model, images, labels, weights, count):
-    """Return the accuracies after 0, 1, …, count painted patches: (1 + count,)."""
+@Exercise("15.4", "The deletion curve", axes="deleted")
+def deletion_curve(model, images, labels, weights, count):
+    """Return the accuracies after 0, 1, …, count deleted patches: (1 + count,)."""
     rows = round(weights.shape[-1] ** 0.5)
     order = weights.argsort(dim=-1, descending=True)
     accuracies = []
-    for painted in range(count + 1):
+    for deleted in range(count + 1):
         kept = torch.ones_like(weights)  # (batch, patch)
-        kept = kept.scatter(-1, order[:, :painted], 0.0)
+        kept = kept.scatter(-1, order[:, :deleted], 0.0)
         kept = kept.view(-1, 1, rows, rows)
         seen = images * F.interpolate(kept, size=images.shape[2:])
         right = model(seen).argmax(dim=-1) == labels
@@ -264,23 +236,23 @@ def painted_curve(model, images, labels, weights, count):
     return torch.stack(accuracies)
 
 
-@painted_curve.oracle
+@deletion_curve.oracle
 def _(model, images, labels, weights, count):
-    """Paint a copy of each image, patch after patch."""
+    """Delete from a copy of each image, patch after patch."""
     rows = math.isqrt(weights.shape[1])
     side = images.shape[-1] // rows
     accuracies = torch.zeros(count + 1, dtype=torch.float64)
     for image, label, row in zip(images, labels, weights, strict=True):
         seen = image[None].clone()
         patches = sorted(range(rows**2), key=lambda i: -float(row[i]))
-        for painted in range(count + 1):
-            accuracies[painted] += int(model(seen).argmax() == label) / len(labels)
-            i, j = divmod(patches[painted], rows)
+        for deleted in range(count + 1):
+            accuracies[deleted] += int(model(seen).argmax() == label) / len(labels)
+            i, j = divmod(patches[deleted], rows)
             seen[..., i * side : (i + 1) * side, j * side : (j + 1) * side] = 0.0
     return accuracies
 
 
-def paintings(batch, rows, side=2):
+def noisy_maps(batch, rows, side=2):
     """Return arguments in which each image has another order of its patches."""
 
     def model(images):  # predicts which patch has most ink
@@ -294,56 +266,56 @@ def paintings(batch, rows, side=2):
     return model, images, labels, weights
 
 
-@painted_curve.cases
+@deletion_curve.cases
 def _():
     for _ in range(3):
-        label = "nothing is painted, then one patch, then two"
-        yield label, *paintings(40, 3), 2
-    label = "painted patches stay painted, up to all but one"
-    yield label, *paintings(30, 2), 3
-    yield label, *paintings(30, 3), 8
-    model, images, labels, weights = paintings(30, 3, side=4)
+        label = "nothing is deleted, then one patch, then two"
+        yield label, *noisy_maps(40, 3), 2
+    label = "deleted patches stay deleted, up to all but one"
+    yield label, *noisy_maps(30, 2), 3
+    yield label, *noisy_maps(30, 3), 8
+    model, images, labels, weights = noisy_maps(30, 3, side=4)
     label = "the weights come as they are, in any order"
     yield label, model, images, labels, weights.flip(0), 4
 
 
-painted_curve.hints = """
+deletion_curve.hints = """
 - `order = weights.argsort(dim=-1, descending=True)` lists for each image its patches,
-  the one with the largest weight first; `order[:, :k]` are those painted after k steps.
-- `torch.ones_like(weights).scatter(-1, order[:, :k], 0.0)` is 0 in the painted patches
+  the one with the largest weight first; `order[:, :k]` are those deleted after k steps.
+- `torch.ones_like(weights).scatter(-1, order[:, :k], 0.0)` is 0 in the deleted patches
   and 1 in the others.
 - As a grid, (batch, 1, rows, rows), `F.interpolate(kept, size=images.shape[2:])` makes
   it as large as the images; multiply.
 """
 
-painted_curve.mistakes = """
-You paint the smallest weights first. `argsort` is ascending: use `descending=True`.
+deletion_curve.mistakes = """
+You delete the smallest weights first. `argsort` is ascending: use `descending=True`.
     argsort(dim=-1, descending=True) → argsort(dim=-1)
-Each time only one patch is painted. Painted patches stay painted: `order[:, :painted]`.
-    order[:, :painted] → order[:, max(painted - 1, 0) : painted]
-You compare the indices of patches with the number painted. `order` lists patches; a
+Each time only one patch is deleted. Deleted patches stay deleted: `order[:, :deleted]`.
+    order[:, :deleted] → order[:, max(deleted - 1, 0) : deleted]
+You compare the indices of patches with the number deleted. `order` lists patches; a
 patch's rank is its position in that list: `order.argsort(dim=-1)`.
-    kept.scatter(-1, order[:, :painted], 0.0) → (order >= painted).to(weights)
-You paint patches with 1. That is ink: white is 0.
+    kept.scatter(-1, order[:, :deleted], 0.0) → (order >= deleted).to(weights)
+You set patches to 1. That is ink: white is 0.
     images * F.interpolate(kept, size=images.shape[2:]) → torch.where(
             F.interpolate(kept, size=images.shape[2:]) > 0, images, 1.0)
-You paint the same patches in all images. Each image has its own weights.
+You delete the same patches in all images. Each image has its own weights.
     weights.argsort → weights.mean(dim=0).expand_as(weights).argsort
     weights.argsort → weights[:1].expand_as(weights).argsort
-You paint all other patches: the mask is inverted.
+You delete all other patches: the mask is inverted.
     F.interpolate(kept, size → F.interpolate(1 - kept, size
 Your patches go column by column. They should go row by row.
     kept.view(-1, 1, rows, rows) → ….mT
-The curve begins before anything is painted, with 0 patches.
+The curve begins before anything is deleted, with 0 patches.
     range(count + 1) → range(1, count + 1)
-The last accuracy is missing: after count painted patches there is one more.
+The last accuracy is missing: after count deleted patches there is one more.
     range(count + 1) → range(count)
-You compare with what the model predicts for the unpainted images. Compare with the
+You compare with what the model predicts for the whole images. Compare with the
 labels.
     argmax(dim=-1) == labels → argmax(dim=-1) == model(images).argmax(dim=-1)
 You return the drops in accuracy. Return the accuracies themselves.
     torch.stack(accuracies) → accuracies[0] - torch.stack(accuracies)
 right:
-    kept.scatter(-1, order[:, :painted], 0.0) → order.argsort(dim=-1) >= painted
+    kept.scatter(-1, order[:, :deleted], 0.0) → order.argsort(dim=-1) >= deleted
     and kept.view → kept.float().view
 """

@@ -76,41 +76,41 @@ right:
 """
 
 
-@Exercise("16.2", "Matching by hand")
-def cheapest_match(costs):
-    """Return for each object the query that is matched to it, as a list."""
-    import itertools
+@Exercise("16.2", "Greedy matching")
+def greedy_gap(costs):
+    """Return how much more the greedy matching costs than the best one."""
+    from scipy.optimize import linear_sum_assignment
 
-    queries, objects = costs.shape
-    best, chosen = float("inf"), []
-    for order in itertools.permutations(range(queries), objects):
-        total = sum(costs[query, i].item() for i, query in enumerate(order))
-        if total < best:
-            best, chosen = total, list(order)
-    return chosen
+    left = costs.clone()
+    greedy = 0.0
+    for _ in range(costs.shape[1]):
+        query, i = divmod(left.argmin().item(), costs.shape[1])
+        greedy += costs[query, i].item()
+        left[query] = torch.inf
+        left[:, i] = torch.inf
+    queries, objects = linear_sum_assignment(costs)
+    return greedy - costs[queries, objects].sum().item()
 
 
-@cheapest_match.oracle
+@greedy_gap.oracle
 def _(costs):
-    queries, objects = costs.shape
-
-    def best(taken):
-        i = len(taken)
-        if i == objects:
-            return 0.0, taken
-        prices = []
-        for query in set(range(queries)) - set(taken):
-            rest, matched = best([*taken, query])
-            prices.append((float(costs[query, i]) + rest, matched))
-        return min(prices)
-
-    return best([])[1]
+    queries, objects = ([*range(count)] for count in costs.shape)
+    pairs = sorted((costs[q, i].item(), q, i) for q in queries for i in objects)
+    greedy, matched = 0.0, {}
+    for cost, query, i in pairs:
+        if query not in matched.values() and i not in matched:
+            matched[i] = query
+            greedy += cost
+    orders = itertools.permutations(queries, len(objects))
+    best = min(costs[[*order], objects].sum().item() for order in orders)
+    return greedy - best
 
 
-@cheapest_match.cases
+@greedy_gap.cases
 def _():
-    costs = torch.tensor([[1.0, 2.0, 9.0], [3.0, 8.0, 9.0], [9.0, 9.5, 4.0]])
-    yield "three queries, and two objects with the same cheapest query", costs
+    yield "two queries and two objects", torch.tensor([[1.0, 2.0], [4.0, 9.0]])
+    costs = torch.tensor([[5.0, 1.0, 9.0], [1.0, 8.0, 9.0], [9.0, 2.0, 4.0]])
+    yield "costs for which the greedy matching is the best", costs
     for queries, objects in 4 * ((4, 2), (5, 3), (3, 1)):
         yield "more queries than objects", 10 * torch.rand(queries, objects)
     for _ in range(6):
@@ -118,42 +118,37 @@ def _():
         yield label, 10 * torch.randn(4, 4)
 
 
-cheapest_match.hints = """
-- After `import itertools`, `itertools.permutations(range(queries), objects)` lists
-  every matching: each gives every object a query of its own.
-- The cost of a matching is the sum of `costs[query, i]` over all objects i.
-- Keep the matching with the smallest sum. A greedy choice, object by object, may cost
-  more: a later object may need a query that is already taken.
+greedy_gap.hints = """
+- The index of the smallest cost of all: `divmod(left.argmin().item(), left.shape[1])`
+  returns its row, the query, and its column, the object.
+- Put infinity into the row and the column of a pair that is matched, in a copy of the
+  costs: `left[query] = torch.inf`. Go on until every object has its query.
+- `queries, objects = linear_sum_assignment(costs)` is the best matching, and
+  `costs[queries, objects]` are its costs. Subtract their sum from the greedy one.
 """
 
-cheapest_match.mistakes = """
-You give each object its cheapest query, so two objects may get the same one. In a
-matching each has its own.
-    return chosen → return costs.argmin(dim=0).tolist()
-You match greedily: each object takes the cheapest query that is still free. Minimize
-the sum over all objects.
-    return chosen → chosen, taken = [], costs.clone()
-        for i in range(objects):
-            chosen.append(taken[:, i].argmin().item())
-            taken[chosen[-1]] = float("inf")
-        return chosen
-You return the matching with the largest cost. Keep the smallest sum.
-    total = sum(costs[query, i].item() for i, query in enumerate(order)) → total = -sum(costs[query, i].item() for i, query in enumerate(order))
-These are indices of objects, or of the first queries only. With more queries than
-objects any query may be matched: return the query of each object.
-    (queries) → (objects)
-You return the cost of the matching. Return the queries, one for each object.
-    return chosen → return best
+greedy_gap.mistakes = """
+You go object by object. The greedy matching takes the smallest of all costs that are
+left, whichever object it belongs to.
+    for _ in range(costs.shape[1]): → for i in range(costs.shape[1]):
+    and query, i = divmod(left.argmin().item(), costs.shape[1]) → query = left[:, i].argmin().item()
+You give two objects the same query: after a match, put infinity into its row, too.
+    left[query] = torch.inf → pass
+You match an object more than once: after a match, put infinity into its column, too.
+    left[:, i] = torch.inf → pass
+You subtract in the other direction. The greedy matching never costs less than the best.
+    return greedy - costs[queries, objects].sum().item() → return costs[queries, objects].sum().item() - greedy
+You return the cost of the greedy matching. Subtract that of the best one.
+    return greedy - costs[queries, objects].sum().item() → return greedy
+You return the cost of the best matching. Subtract it from that of the greedy one.
+    return greedy - costs[queries, objects].sum().item() → return costs[queries, objects].sum().item()
+You return the costs of a matching by the largest sum. The best has the smallest one.
+    linear_sum_assignment(costs) → linear_sum_assignment(costs, maximize=True)
 SciPy is not installed where this notebook runs. Run `%pip install scipy` in a cell of
-its own, or try every way with `itertools.permutations`.
-    queries, objects = costs.shape → raise ModuleNotFoundError("No module named 'scipy'")
-You return one entry for each query. Return one for each object: its query.
-    return chosen → return [chosen.index(query) if query in chosen else -1 for query in range(queries)]
+its own.
+    from scipy.optimize import linear_sum_assignment → raise ModuleNotFoundError("No module named 'scipy'")
 right:
-    return chosen → from scipy.optimize import linear_sum_assignment
-
-        return linear_sum_assignment(costs.T.numpy())[1].tolist()
-    total < best → total <= best
+    left[query] = torch.inf → left[query, :] = 1e9
 """
 
 

@@ -32,9 +32,9 @@ function induction(root, data, host) {
   const model = inductionModel(sizes);
   const first = model.weights.slice();
   const texts = count(48).map(model.draw);
-  const { text, period } = texts.find((one) => one.period === sizes.shortest + 2);
+  const [{ text, known }] = texts;
   const names = text.map(toLetter);
-  const now = { off: [false, false], query: 2 * period - 1 };
+  const now = { off: [false, false], query: known.at(-1) };
   let thread, visible, parts;
 
   // ---- controls
@@ -99,31 +99,31 @@ function induction(root, data, host) {
   // ---- what is shown
   const rows = [
     ["loss", "loss", Math.log(vocab) * 1.1],
-    ["prefix score", "prefix", 1],
+    ["prefix matching", "prefix", 1],
     ["accuracy", "accuracy", 1],
   ];
 
   function drawHistory(width) {
     chart.replaceChildren();
-    const [wide, high] = [Math.floor(width / 3) - 12, 60];
-    const svg = add(chart, "svg", { width, height: high + 38 });
+    const [wide, high, top] = [Math.floor(width / 3) - 12, 60, 36];
+    const svg = add(chart, "svg", { width, height: top + high + 18 });
     rows.forEach(([name, key, most], i) => {
       const left = i * (wide + 18);
       const at = ({ step, [key]: value }) =>
-        `${left + (wide * step) / steps},${20 + high * Math.max(0, 1 - value / most)}`;
+        `${left + (wide * step) / steps},${top + high * Math.max(0, 1 - value / most)}`;
       const cut = now.off.some(Boolean) && key in now.score;
       const last = now.history.at(-1)[key];
-      add(svg, "path", { class: "axis", d: `M${left},${20 + high}h${wide}` });
+      add(svg, "path", { class: "axis", d: `M${left},${top + high}h${wide}` });
       add(svg, "path", { d: `M${now.history.map(at).join("L")}` });
       addText(svg, left, 12, name, "name small");
       const shown = cut ? now.score[key] : last;
-      addText(svg, left + wide, 12, shown.toFixed(3), `small end ${cut ? "cut" : ""}`);
+      addText(svg, left, 27, shown.toFixed(3), `small ${cut ? "cut" : ""}`);
       if (!cut) return;
       const [x, y] = at({ step: now.step, [key]: shown }).split(",");
       add(svg, "circle", { class: "cut", cx: x, cy: y, r: 4 });
     });
-    addText(svg, 0, high + 34, "step 0", "small");
-    addText(svg, wide, high + 34, steps, "small end");
+    addText(svg, 0, top + high + 14, "step 0", "small");
+    addText(svg, wide, top + high + 14, steps, "small end");
   }
 
   function draw() {

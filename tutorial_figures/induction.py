@@ -1,4 +1,4 @@
-"""A small model that learns in the page to go on with what has been before.
+"""A small model that learns in the page to complete names that it has read before.
 
 Its forward and backward pass are in induction_model.js, and a test holds them equal to
 torch's. Where no JavaScript runs, the same run is shown as it was stored, in
@@ -13,7 +13,7 @@ import numpy as np
 from .figure import ACCENT, HERE, MARK, Figure, canvas
 
 # Of the model, of its texts, and of its training by Adam.
-SIZES = {"vocab": 20, "d_model": 22, "tokens": 24, "shortest": 5, "longest": 12}
+SIZES = {"vocab": 20, "d_model": 24, "tokens": 24, "names": 5, "letters": 3}
 SIZES |= {"batch": 32, "rate": 0.02, "warmup": 20, "steps": 200, "seed": 0}
 CURVES = {"loss": ACCENT, "prefix": MARK, "accuracy": "0.3"}
 
@@ -22,8 +22,8 @@ def show_induction(*, title=None):
     """Show a model of two layers that learns induction while the reader looks on.
 
     It begins the same for everybody. Without JavaScript the stored run is shown: loss,
-    prefix score and accuracy by step, and the two maps of one text at the end. Olsson
-    et al. (2022) found such heads, and describe the score.
+    prefix-matching score and accuracy by step, and the two maps of one text at the end.
+    Olsson et al. (2022) found such heads, and describe the score.
     """
     return Figure(
         "induction",
@@ -48,12 +48,12 @@ def _sentence(run):
     last = {name: run[name][-1] for name in ("step", *CURVES)}
     first, second = run["without"]
     return (
-        "A model of two attention layers that learns to go on with what has been "
-        f"before. In {last['step']} steps its loss falls from {run['loss'][0]:.2f} to "
-        f"{last['loss']:.2f}, its prefix score rises from {run['prefix'][0]:.2f} to "
-        f"{last['prefix']:.2f}, and {last['accuracy']:.2f} of the words that can be "
-        f"known are right; without the head of layer 0 {first:.2f}, without that of "
-        f"layer 1 {second:.2f}."
+        "A model of two attention layers that learns to complete names it has read. In "
+        f"{last['step']} steps its loss falls from {run['loss'][0]:.2f} to "
+        f"{last['loss']:.2f}, its prefix-matching score rises from "
+        f"{run['prefix'][0]:.2f} to {last['prefix']:.2f}, and {last['accuracy']:.2f} "
+        "of the letters that can be known are right; without the head of layer 0 "
+        f"{first:.2f}, without that of layer 1 {second:.2f}."
     )
 
 

@@ -1,5 +1,5 @@
-// A model of two layers that learns to go on with what has been before: attention and
-// nothing else, one head a layer. The backward pass is written out. A worker runs this
+// A model of two layers that learns to complete names that it has read before: attention
+// and nothing else, one head a layer. The backward pass is written out. A worker runs this
 // function from its text, so it uses nothing outside of it.
 
 function inductionModel(sizes) {
@@ -127,11 +127,11 @@ function inductionModel(sizes) {
   }
 
   // Adds the slopes of one text's loss; `share` is a word's part of it.
-  function learnFrom({ text, period }, share) {
+  function learnFrom({ text, known }, share) {
     read(text);
     let loss = 0;
     const errors = table(vocab);
-    for (let i = period; i < tokens; i += 1) {
+    for (const i of known) {
       const right = i * vocab + text[i + 1];
       loss -= share * Math.log(shares[right]);
       for (let c = 0; c < vocab; c += 1) errors[i * vocab + c] = share * shares[i * vocab + c];
@@ -174,26 +174,32 @@ function inductionModel(sizes) {
     }
   }
 
-  // ---- texts: a block of different words, over and over
+  // ---- texts: names of different letters, in any order. A letter's successor is known
+  // within a name that was there before; `known` are the positions of such letters.
   function draw() {
-    const { shortest, longest } = sizes;
-    const period = shortest + Math.floor(random() * (longest - shortest + 1));
+    const { names, letters } = sizes;
     const words = Array.from({ length: vocab }, (_, i) => i);
-    for (let i = 0; i < period; i += 1) {
+    for (let i = 0; i < names * letters; i += 1) {
       const j = i + Math.floor(random() * (vocab - i));
       [words[i], words[j]] = [words[j], words[i]];
     }
-    const text = Array.from({ length: tokens + 1 }, (_, i) => words[i % period]);
-    return { text, period };
+    const text = [];
+    while (text.length <= tokens) {
+      const first = letters * Math.floor(random() * names);
+      text.push(...words.slice(first, first + letters));
+    }
+    text.length = tokens + 1;
+    const known = [...text.keys()].slice(0, tokens)
+      .filter((i) => (i + 1) % letters && text.indexOf(text[i]) < i);
+    return { text, known };
   }
 
-  // What was there once can be gone on with: that many words of a text.
-  const known = (texts) => texts.reduce((n, { period }) => n + tokens - period, 0);
+  const count = (texts) => texts.reduce((n, { known }) => n + known.length, 0);
 
   // Returns the loss of several texts and leaves its slopes in `slopes`.
   function learn(texts) {
     slopes.fill(0);
-    const share = 1 / known(texts);
+    const share = 1 / count(texts);
     return texts.reduce((loss, text) => loss + learnFrom(text, share), 0);
   }
 
@@ -217,10 +223,10 @@ function inductionModel(sizes) {
   // and that of layer 1 on words that once followed the one read.
   function judge(texts, off) {
     let [loss, right, back, prefix] = [0, 0, 0, 0];
-    for (const { text, period } of texts) {
+    for (const { text, known } of texts) {
       read(text, off);
       for (let i = 1; i < tokens; i += 1) back += maps[0][i * tokens + i - 1];
-      for (let i = period; i < tokens; i += 1) {
+      for (const i of known) {
         const chances = shares.subarray(i * vocab, (i + 1) * vocab);
         loss -= Math.log(chances[text[i + 1]]);
         right += chances.indexOf(Math.max(...chances)) === text[i + 1];
@@ -229,7 +235,7 @@ function inductionModel(sizes) {
         }
       }
     }
-    const words = known(texts);
+    const words = count(texts);
     back /= texts.length * (tokens - 1);
     return { loss: loss / words, accuracy: right / words, back, prefix: prefix / words };
   }

@@ -1,4 +1,4 @@
-// Object queries over training: choose a step, and see what each says and draws.
+// Object queries over training: choose a step, and see what each predicts.
 
 // From one step to the next, in milliseconds.
 const FRAME = 900;
@@ -11,7 +11,7 @@ function objects(root, data) {
   const masks = bytesOf(data.masks);
   const size = rows * columns;
   const last = steps.length - 1;
-  const now = { at: 0, scene: 0 };
+  const now = { at: last, scene: 0 };
 
   // ---- controls
   const bar = add(root, "div", { class: "bar" });
@@ -77,7 +77,7 @@ function objects(root, data) {
         frame.toggleAttribute("hidden", !box);
         if (box) set(frame, box);
       }
-      name.textContent = `query ${query}: ${speaks ?? "nothing"}`;
+      name.textContent = `query ${query}: ${speaks ?? "∅"}`;
       const where = box
         ? `its box begins at row ${box.y}, column ${box.x}` : "it draws nothing";
       canvas.ariaLabel = `scene as query ${query} sees it: ${where}`;
@@ -87,7 +87,7 @@ function objects(root, data) {
 
   function sentence() {
     const said = names[now.at][now.scene].map((name, query) =>
-      `query ${query} says ${name ?? "nothing"}`);
+      `query ${query} predicts ${name ?? "no object"}`);
     return `After ${steps[now.at]} steps ${said.join(", ")}.`;
   }
 

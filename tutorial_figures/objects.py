@@ -1,4 +1,4 @@
-"""Object queries over training: what each says of an image, and the mask it draws.
+"""Object queries over training: what each predicts, and the mask it draws.
 
 This module knows no model: names and masks go in, as a model gave them on its way.
 """
@@ -18,12 +18,12 @@ THERE = 0.5  # a patch above it belongs to the mask
 
 
 def show_objects(images, names, masks, *, steps, title=None):
-    """Show what each object query says of an image, and draws in it, over training.
+    """Show what each object query predicts for an image over training.
 
     ``images`` are (scene, height, width), ink from 0 to 1. After each number of
     training ``steps`` a model gave ``masks`` (step, scene, query, row, column), from 0
-    to 1 for each patch, and ``names`` [step][scene][query]: a text, or None from a
-    query that says there is nothing, whose mask is not drawn. Raises ValueError for
+    to 1 for each patch, and ``names`` [step][scene][query]: a text, or None for no
+    object, whose mask is not drawn. Raises ValueError for
     shapes that do not fit, numbers outside 0…1, and more than 8 scenes, 16 steps, 8
     queries or 4,096 pixels.
     """
@@ -75,12 +75,12 @@ def _packed(numbers):
 
 
 def _sentence(names, data):
-    said = (f"query {i} says {name or 'nothing'}" for i, name in enumerate(names))
+    said = (f"query {i} predicts {name or 'no object'}" for i, name in enumerate(names))
     return f"After {data['steps'][-1]} steps of training {', '.join(said)}."
 
 
 def _draw(image, names, masks):
-    titles = [f"query {i}: {name or 'nothing'}" for i, name in enumerate(names)]
+    titles = [f"query {i}: {name or '∅'}" for i, name in enumerate(names)]
     seen = [mask if name else 0 * mask for name, mask in zip(names, masks, strict=True)]
     there = [mask > THERE for mask in seen]
     found = [mask if mask.any() else None for mask in there]

@@ -107,7 +107,7 @@ function windows(root, data, host) {
 
   function sentence(heard, reads) {
     const [told, read] = [heard, reads].map(([a, b]) => a.length * b.length);
-    const kind = shiftOf(now.layers) ? "shifted" : "plain";
+    const kind = shiftOf(now.layers) ? "shifted" : "regular";
     const some = now.layers > 1 ? "layers" : "layer";
     const hidden = cells.filter(together).length - read;
     return [

@@ -57,7 +57,7 @@ def _sentence(data):
         np.prod([len(_reach(data, number, last)) for number in data["place"]])
         for last in (layers, 1)
     )
-    kind = "shifted" if _shift(data, layers) else "plain"
+    kind = "shifted" if _shift(data, layers) else "regular"
     row, column = data["place"]
     return (
         f"Token ({row}, {column}) attends to {attended} tokens in the last layer, "

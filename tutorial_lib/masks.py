@@ -27,9 +27,15 @@ def padding_mask(lengths, keys):
 
     ``lengths`` holds one whole number per sequence of the batch, each from 0 to
     ``keys``, the padded length. Returns a boolean mask (batch, 1, key). Raises
-    ValueError for a length outside that range, and for what is no whole number.
+    ValueError for a length outside that range, for what is no whole number, and for
+    lengths of more than one axis.
     """
     lengths = torch.as_tensor(lengths)
+    if lengths.ndim != 1:
+        raise ValueError(
+            "lengths must be one list, a number for each sequence, got the shape "
+            f"{tuple(lengths.shape)}"
+        )
     if lengths.numel():
         whole = not lengths.is_floating_point() and lengths.dtype != torch.bool
         if not (whole and 0 <= lengths.min() <= lengths.max() <= keys):

@@ -4,21 +4,49 @@ This module does not know what is being counted.
 """
 
 import os
+from contextlib import contextmanager
 
 
+class Stopped(KeyboardInterrupt):
+    """Ends a cell as Ctrl-C does, and says in one line how far the work came."""
+
+    def _render_traceback_(self):
+        return [str(self)]  # what IPython shows
+
+
+@contextmanager
 def progress_bar(total, *, unit="step", shown=True):
     """Open a bar of tqdm for ``total`` units, None if unknown, as a context manager.
 
     The environment variable ``TQDM_DISABLE`` hides it, as in the book's own notebooks.
+    Raises Stopped where somebody interrupts what is counted.
     """
     from tqdm import auto, notebook
 
     hidden = not shown or os.environ.get("TQDM_DISABLE")  # tqdm.notebook ignores it
     options = {"disable": True if hidden else None}  # None: also in a log file
     options |= {"total": total, "unit": unit, "leave": False, "delay": 0.5}
-    if issubclass(auto.tqdm, notebook.tqdm):
-        return _leaves_no_trace(notebook.tqdm)(**options)
-    return auto.tqdm(**options)
+    kind = auto.tqdm
+    if issubclass(kind, notebook.tqdm):
+        kind = _leaves_no_trace(notebook.tqdm)
+    with _counts_hidden(kind)(**options) as bar:
+        try:
+            yield bar
+        except KeyboardInterrupt:
+            done = f"{unit} {bar.n} of {bar.total or '?'}"
+            raise Stopped(f"Stopped after {done}; run the cell again") from None
+
+
+def _counts_hidden(bar):
+    """Return a kind of bar that counts where it is not shown, which tqdm's do not."""
+
+    class Bar(bar):
+        def update(self, count=1):
+            if self.disable:
+                self.n += count
+            return super().update(count)
+
+    return Bar
 
 
 def _leaves_no_trace(bar):

@@ -18,13 +18,6 @@ from tutorial_lib.randomness import seeded
 History = namedtuple("History", "losses")  # one a step: the mean over its batch
 
 
-class Stopped(KeyboardInterrupt):
-    """Ends a cell as Ctrl-C does, and says in one line how far a training came."""
-
-    def _render_traceback_(self):
-        return [str(self)]  # what IPython shows
-
-
 def fit(
     model,
     batches,
@@ -53,23 +46,19 @@ def fit(
     backward = accelerator.backward if accelerator else torch.autograd.backward
     clip = accelerator.clip_grad_norm_ if accelerator else nn.utils.clip_grad_norm_
     shown = accelerator is None or accelerator.is_main_process
-    try:
-        with seeded(seed), progress_bar(total, shown=shown) as bar:
-            for batch in _epoch_by_epoch(batches, epochs, steps, after_epoch):
-                model.train()  # which after_epoch may have evaluated
-                mean = _mean(loss(model, batch))  # predict, compare with the truth
-                optimizer.zero_grad()
-                backward(mean)
-                norm = clip(model.parameters(), max_grad_norm)
-                _check(optimizer, mean if accelerator else mean + norm)
-                optimizer.step()
-                scheduler.step()
-                losses.append(mean.item())
-                bar.set_postfix_str(f"loss {losses[-1]:.3g}", refresh=False)
-                bar.update()
-    except KeyboardInterrupt:
-        done = f"{len(losses)} of {total or '?'}"
-        raise Stopped(f"Stopped after step {done}; run the cell again") from None
+    with seeded(seed), progress_bar(total, shown=shown) as bar:
+        for batch in _epoch_by_epoch(batches, epochs, steps, after_epoch):
+            model.train()  # which after_epoch may have evaluated
+            mean = _mean(loss(model, batch))  # predict, compare with the truth
+            optimizer.zero_grad()
+            backward(mean)
+            norm = clip(model.parameters(), max_grad_norm)
+            _check(optimizer, mean if accelerator else mean + norm)
+            optimizer.step()
+            scheduler.step()
+            losses.append(mean.item())
+            bar.set_postfix_str(f"loss {losses[-1]:.3g}", refresh=False)
+            bar.update()
     model.eval()
     return History(losses)
 

@@ -5,9 +5,11 @@ This module does not know what is drawn.
 
 import html
 import inspect
+import io
 import os
 import sys
-from contextlib import contextmanager
+import warnings
+from contextlib import contextmanager, redirect_stdout
 from importlib.util import find_spec
 from threading import Timer
 
@@ -62,7 +64,8 @@ def explore(draw, labels=None, **controls):
 
     A control begins with the default of its argument, if there is one. ``labels`` maps
     arguments to what stands beside their controls. An error of ``draw`` becomes a
-    sentence below the controls, and the last picture stays.
+    sentence below the controls, and the last picture stays. A warning becomes one, too,
+    such as that a font lacks a character.
 
     Where nothing can answer the reader, in a built book or on GitHub, the first picture
     stands alone: the environment variable TUTORIAL_WIDGETS=off asks for that.
@@ -72,9 +75,9 @@ def explore(draw, labels=None, **controls):
     """
     labels = {name: name.replace("_", " ") for name in controls} | (labels or {})
     values = {name: _first(draw, name, control) for name, control in controls.items()}
-    picture = draw(**values)
+    printed, picture = _drawn(draw, values)
     if os.environ.get("TUTORIAL_WIDGETS") == "off" or not find_spec("ipywidgets"):
-        _show(picture)
+        _show(picture, printed=printed)
         print(f"In a running notebook you can change: {', '.join(labels.values())}.")
         return
 
@@ -98,7 +101,15 @@ def explore(draw, labels=None, **controls):
     view = {"model_id": box.model_id, "version_major": 2, "version_minor": 0}
     _show(picture, {VIEW: view})  # the picture is for who cannot show the view
     with shown:
-        _show(picture)
+        _show(picture, printed=printed)
+
+
+def _drawn(draw, values):
+    """Return what ``draw`` prints, which is to change with its picture, and that."""
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        picture = draw(**values)
+    return printed.getvalue(), picture
 
 
 def _box(parts):
@@ -120,12 +131,15 @@ def _reported(message):
     sentence = ""
     busy = Timer(PATIENCE, _say, (message, "Computing …"))
     busy.start()
-    try:
-        yield
-    except KeyboardInterrupt:
-        sentence = "Stopped."
-    except Exception as error:
-        sentence = _sentence(error)
+    with warnings.catch_warnings(record=True) as warned:
+        try:
+            yield
+        except KeyboardInterrupt:
+            sentence = "Stopped."
+        except Exception as error:
+            sentence = _sentence(error)
+    if warned and not sentence:
+        sentence = str(warned[0].message)
     busy.cancel()
     busy.join()
     _say(message, sentence)
@@ -235,11 +249,12 @@ def _cell(pressed, name):
     return ToggleButton(value=bool(pressed), tooltip=name, layout=layout)
 
 
-def _show(picture, more=None):
+def _show(picture, more=None, printed=""):
     """Display a picture, with ``more`` forms of it in the same output."""
     from IPython import get_ipython
     from IPython.display import display
 
+    print(printed, end="")
     data, metadata = get_ipython().display_formatter.format(picture)
     display(data | (more or {}), metadata=metadata, raw=True)
     if "matplotlib.pyplot" in sys.modules:  # which would show its figures once more

@@ -15,8 +15,10 @@ def window_partition(grid, window_size):
     """Cut a grid (batch, row, column, d_model) into square windows.
 
     Returns (batch · window, token, d_model): the windows of the first image, row by
-    row, then those of the next.
+    row, then those of the next. Raises ValueError unless the windows fill the grid.
     """
+    rows, columns = grid.shape[1:3]
+    _check_filled(rows, columns, window_size)
     cut = "batch (row height) (column width) d -> (batch row column) (height width) d"
     return rearrange(grid, cut, height=window_size, width=window_size)
 
@@ -24,8 +26,16 @@ def window_partition(grid, window_size):
 def window_reverse(windows, window_size, side):
     """Put windows together again: the grid that `window_partition` cut.
 
-    ``side`` is the number of rows, and of columns, of the grid.
+    ``side`` is the number of rows, and of columns, of the grid. Raises ValueError
+    unless the windows fill it, once or for several images.
     """
+    _check_filled(side, side, window_size)
+    needed = (side // window_size) ** 2
+    if len(windows) % needed:
+        raise ValueError(
+            f"a grid of {side} × {side} tokens takes {needed} windows of "
+            f"{window_size} × {window_size}, got {len(windows)}"
+        )
     join = "(batch row column) (height width) d -> batch (row height) (column width) d"
     rows = side // window_size
     return rearrange(windows, join, row=rows, column=rows, height=window_size)
@@ -37,8 +47,10 @@ def shifted_window_mask(side, size, shift):
     The grid has ``side`` × ``side`` tokens and windows of ``size`` × ``size``, moved
     down and to the right by ``shift``; what is left at the edges are smaller windows.
     Returns a boolean mask (token, token), True where a query may attend. Liu et al.
-    (2021), figure 2.
+    (2021), figure 2. Raises ValueError for a size below 1.
     """
+    if size < 1:
+        raise ValueError(f"the windows' size must be 1 or more, got {size}")
     window = (torch.arange(side) - shift) // size
     windows = torch.cartesian_prod(window, window)  # (token, 2)
     return (windows[:, None] == windows).all(dim=-1)
@@ -52,15 +64,21 @@ def cyclic_shift_mask(side, size, shift):
     key), True where a query may attend. Raises ValueError unless the windows fill the
     grid. Liu et al. (2021), figure 4.
     """
-    if size < 1 or side % size:
-        raise ValueError(
-            f"windows of {size} × {size} do not fill a grid of {side} × {side} tokens"
-        )
+    _check_filled(side, side, size)
     window = (torch.arange(side) - shift) // size  # before the shift
     windows = torch.cartesian_prod(window, window).view(1, side, side, 2)
     windows = windows.roll((-shift, -shift), (1, 2))
     windows = window_partition(windows, size)  # (window, token, 2)
     return (windows[:, :, None] == windows[:, None]).all(dim=-1)
+
+
+def _check_filled(rows, columns, size):
+    """Raise ValueError unless windows of ``size`` × ``size`` fill a grid."""
+    if size < 1 or rows % size or columns % size:
+        raise ValueError(
+            f"windows of {size} × {size} do not fill a grid of {rows} × {columns} "
+            "tokens"
+        )
 
 
 def relative_position_index(window_size):
@@ -104,9 +122,9 @@ class WindowAttention(nn.Module):
         V = rearrange(self.W_V(windows), split, head=self.num_heads)
         bias = self.bias_table[self.bias_index]  # (query, key, head)
         scores = Q @ K.mT / Q.shape[-1] ** 0.5 + bias.permute(2, 0, 1)
-        num_images = len(windows) // len(mask)
-        mask = mask.repeat(num_images, 1, 1).unsqueeze(1)  # (window, 1, query, key)
-        weights = scores.masked_fill(~mask, -torch.inf).softmax(dim=-1)
+        scores = scores.unflatten(0, (-1, len(mask)))  # (image, window, head, …)
+        scores = scores.masked_fill(~mask[:, None], -torch.inf)
+        weights = scores.softmax(dim=-1).flatten(0, 1)
         join = "window head token d_k -> window token (head d_k)"
         return self.W_O(rearrange(weights @ V, join))
 

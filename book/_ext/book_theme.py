@@ -20,6 +20,7 @@ WITHOUT_SCRIPT = (
     "typed, in TeX, and figures stand still.</p></noscript>"
 )
 VERSION = re.compile(r'^version = "(.*)"$', re.MULTILINE)
+EMPTY_HEAD = re.compile(r"<th\b([^>]*)>(\s*(?:<p>\s*</p>)?\s*)</th>")
 LONGEST = 160  # characters of a page's description
 
 
@@ -120,11 +121,13 @@ def mend_page(app, pagename, templatename, context, doctree):
 
     The first page gets a title besides the book's, which its heading repeats. The
     bibliography loses the roles of a list whose entries are not list items. A page with
-    formulas tells those who read it without JavaScript what they see.
+    formulas tells those who read it without JavaScript what they see. A corner of a
+    table in which nothing stands is no heading.
     """
     body = context.get("body", "")
     for role in (' role="list"', ' role="doc-biblioentry"'):
         body = body.replace(role, "")
+    body = EMPTY_HEAD.sub(r"<td\1>\2</td>", body)
     if 'class="math' in body:
         body = body.replace("</h1>", "</h1>" + WITHOUT_SCRIPT, 1)
     context["body"] = body

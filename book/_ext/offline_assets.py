@@ -2,8 +2,9 @@
 
 It copies MathJax next to the pages, refuses scripts that come from elsewhere, makes the
 pages work when they are opened as files, and leaves out what the theme brings along and
-no page shows: two thousand icons, and the search's index outside its own page. It does
-not know what a page holds: a picture from elsewhere is found by the tests.
+no page shows: two thousand icons, and the search's index outside its own page. A page
+is shown before most scripts are there. The module does not know what a page holds: a
+picture from elsewhere is found by the tests.
 """
 
 import importlib.util
@@ -20,6 +21,17 @@ FONT_PRELOAD = re.compile(r'<link rel="preload" as="font"[^>]*>')
 SEARCH = re.compile(
     r'<script src="[^"]*(searchtools|language_data|searchindex)\.js[^"]*"></script>\n?'
 )
+# Scripts that wait for the whole page anyway; the page of the search has calls to them.
+WAITING = re.compile(
+    r'<script(?= (?:data-sd\S+ )?src="[^"]*_static/(?:clipboard|copybutton|design-tabs|'
+    r"doctools|print|scroll|scripts/sphinx-book-theme|sphinx_highlight|togglebutton)\b)"
+)
+# Short style sheets, put into the book's own in this order. Thebe is not used.
+SHORT = ("togglebutton.css", "copybutton.css", "mystnb.*.css", "sphinx-design.min.css")
+SHORT_LINK = re.compile(
+    r" *<link [^>]*_static/(?:togglebutton|copybutton|mystnb|sphinx-design|"
+    r"sphinx-thebe)\.[^>]*>\n?"
+)
 # An icon is a drawing in a script of the theme, and a sign in its style sheet.
 DRAWING = (
     r"""["']?([a-z0-9-]+)["']?:\[\d+,\d+,\[[^\]]*\],"\w+",(?:\[[^\]]*\]|"[^"]*")\]"""
@@ -35,6 +47,7 @@ def setup(app):
     """Connect the functions below to the build."""
     app.connect("html-page-context", keep_local_scripts, priority=900)
     app.connect("build-finished", copy_mathjax)
+    app.connect("build-finished", join_styles)
     app.connect("build-finished", lighten_pages)
     app.connect("build-finished", keep_icons_in_use)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
@@ -71,17 +84,28 @@ def copy_mathjax(app, error):
             copy(source / part, target / part)
 
 
+def join_styles(app, error):
+    """Put the short style sheets before the book's own, into the same file."""
+    if error is None and app.builder.format == "html":
+        static = Path(app.outdir) / "_static"
+        book = Path(app.srcdir, "book", "_static", "book.css")
+        sheets = [path for name in SHORT for path in sorted(static.glob(name))]
+        text = "\n".join(path.read_text("utf-8") for path in (*sheets, book))
+        (static / "book.css").write_text(text, "utf-8")
+
+
 def lighten_pages(app, error):
     """Drop what pages ask for and do not use, or may not have when they are files.
 
     Older themes ask early for fonts that a browser refuses to a local file. The index
-    of all pages is used by the page of the search alone.
+    of all pages is used by the page of the search alone. What a page is shown without
+    is asked for, but not waited for.
     """
     for page in Path(app.outdir).rglob("*.html") if error is None else ():
         text = page.read_text("utf-8")
-        lighter = FONT_PRELOAD.sub("", text)
+        lighter = SHORT_LINK.sub("", FONT_PRELOAD.sub("", text))
         if page.name != "search.html":
-            lighter = SEARCH.sub("", lighter)
+            lighter = WAITING.sub("<script defer", SEARCH.sub("", lighter))
         if lighter != text:
             page.write_text(lighter, "utf-8")
 

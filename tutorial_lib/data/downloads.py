@@ -94,7 +94,7 @@ def fetch(address, checksum, *, folder=None):
     name = urllib.parse.urlsplit(address).path.rsplit("/", 1)[-1]
     path = Path(folder or cache_folder()) / name
     try:
-        with progress_bar(1, unit="B") as bar:  # pooch learns the total, and sets it
+        with progress_bar(1, unit="byte") as bar:  # pooch learns the total, and sets it
             bar.unit_scale = True  # kB, MB
             bar.set_description(name, refresh=False)
             get = pooch.HTTPDownloader(progressbar=bar)

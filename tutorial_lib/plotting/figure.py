@@ -1,25 +1,29 @@
 """A matplotlib figure that a notebook stores twice, and figures as files.
 
-The same figure gives the same bytes. A notebook that shows a figure stores a PNG on
-white paper, which every front end shows, and one on dark paper, which pages take in the
-dark. Both have few colors, which makes them a quarter of the size.
+A file may carry a credit, below the figure and in the metadata. The same figure gives
+the same bytes. A notebook that shows a figure stores a PNG on white paper, which every
+front end shows, and one on dark paper, which pages take in the dark. Both have few
+colors, which makes them a quarter of the size.
 
 This module does not know what a figure shows.
 """
 
 import base64
 import io
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 
 import matplotlib.figure
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from PIL import Image
 
+from tutorial_lib.plotting.colors import LIGHT
 from tutorial_lib.plotting.dark import on_dark
 
 DARK_PNG = "application/vnd.attention-book.dark+png"
 DRAWN = 4096  # so many colors, at most, are in a figure without a photograph
 UNDATED = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
+CREDIT = {"png": "Copyright", "svg": "Rights", "pdf": "Subject"}  # in the metadata
+CREDIT_SIZE, CREDIT_GAP = 7, 0.08  # points, inches below the figure
 
 
 class Figure(matplotlib.figure.Figure):
@@ -38,24 +42,47 @@ class Figure(matplotlib.figure.Figure):
         return base64.b64encode(in_few_colors(png)).decode()
 
 
-def draw(figure, format, *, dpi, dark=False):
+def draw(figure, format, *, dpi, dark=False, credit=""):
     """Return the bytes of any matplotlib figure as a file, trimmed.
 
-    ``format`` is png, svg or pdf; with ``dark`` the paper is dark.
+    ``format`` is png, svg or pdf; with ``dark`` the paper is dark; ``credit`` stands
+    below the figure and in the file's metadata.
     """
     figure.draw_without_rendering()  # which moves the panels to where they will stay
     buffer = io.BytesIO()
+    about = UNDATED[format] | ({CREDIT[format]: credit} if credit else {})
     salted = matplotlib.rc_context({"svg.hashsalt": "tutorial_lib"})
-    with salted, on_dark(figure) if dark else nullcontext():
+    credited = _credited(figure, credit) if credit else nullcontext()
+    with salted, credited, on_dark(figure) if dark else nullcontext():
         figure.savefig(
             buffer,
             format=format,
             dpi=dpi,
             bbox_inches="tight",
             facecolor=figure.get_facecolor(),
-            metadata=UNDATED[format],
+            metadata=about,
         )
     return buffer.getvalue()
+
+
+@contextmanager
+def _credited(figure, credit):
+    """Put a small line below a matplotlib figure for as long as the context lasts."""
+    inches = figure.get_tightbbox()
+    line = figure.text(
+        inches.x0,
+        inches.y0 - CREDIT_GAP,
+        credit,
+        color=LIGHT["quiet"],
+        parse_math=False,
+        size=CREDIT_SIZE,
+        transform=figure.dpi_scale_trans,
+        verticalalignment="top",
+    )
+    try:
+        yield
+    finally:
+        line.remove()
 
 
 def in_few_colors(png):

@@ -1,0 +1,64 @@
+"""Exact matches of the detector of chapter 16: by matching, and by two fixed rules.
+
+    python benchmarks/matching.py [--only matching] [--steps 1200] [--seed 1]
+
+The cells of the chapter that define scenes, model, losses and training are run as they
+are. Every run is a row of matching.csv; a run that has its row is not repeated.
+"""
+
+import argparse
+from pathlib import Path
+
+import torch
+from records import Clock, append, provenance, read_done
+
+from tools.notebooks import code_cells, read_notebook, source_of
+
+CHAPTER = Path(__file__).parents[1] / "notebooks" / "16_windows_objects_transfer.ipynb"
+CELLS = {"setup", "scenes", "train", "detr", "matching-costs", "set-loss", "found"}
+CELLS |= {"order-losses"}
+LOSSES = {
+    "matching": "set_loss",
+    "raster order": "raster_loss",
+    "quadrants": "quadrant_loss",
+}
+KEY = "rule", "steps", "seed"
+
+
+def defined():
+    """Return what the cells of the chapter define, by name."""
+    names = {}
+    for cell in code_cells(read_notebook(CHAPTER)):
+        if cell["id"] in CELLS:
+            exec(source_of(cell), names)
+    return names
+
+
+def train(chapter, rule, steps, seed):
+    torch.manual_seed(seed)
+    model = chapter["DETR"](num_queries=4, d_model=48)
+    chapter["train"](model, chapter[LOSSES[rule]], chapter["train_scenes"], steps)
+    return chapter["recall_and_exact_match"](model, chapter["test_scenes"])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--only", choices=LOSSES)
+    parser.add_argument("--steps", type=int, default=400)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", default=Path(__file__).with_suffix(".csv"), type=Path)
+    options = parser.parse_args()
+    chapter = defined()
+    for rule in [options.only] if options.only else LOSSES:
+        run = rule, options.steps, options.seed
+        if tuple(map(str, run)) in read_done(options.out, KEY):
+            continue
+        clock = Clock()
+        recall, exact_match = train(chapter, *run)
+        row = dict(zip(KEY, run, strict=True)) | {"seconds": round(clock.seconds())}
+        row |= {"recall": f"{recall:.3f}", "exact match": f"{exact_match:.3f}"}
+        append(options.out, row | provenance())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""The checks of two excursions' exercises tell right answers from likely mistakes.
+
+They stand on the pages: their cells are run here.
+"""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from tools.notebooks import read_notebook, source_of
+
+NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
+
+
+def names_on(page, *cells):
+    """Run cells of a page by name, and return what they define."""
+    names = {"torch": torch}
+    sources = {c["id"]: source_of(c) for c in read_notebook(NOTEBOOKS / page)["cells"]}
+    for cell in cells:
+        exec(sources[cell], names)
+    return names
+
+
+DRAFTS = names_on("x_drafts.ipynb", "simpler-check-code", "simpler-solution")
+SIGNS = names_on("x_places.ipynb", "signs-check-code", "signs-solution")
+
+
+def by_target(p, q):
+    return p
+
+
+def by_residual(p, q):
+    return p.minimum(q) + (p - q).clamp(min=0)
+
+
+def not_summing_to_one(p, q):
+    return p.minimum(q) + p
+
+
+def by_draft(p, q):
+    return p.minimum(q) + (1 - p.minimum(q).sum()) * q
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (DRAFTS["simpler_frequencies_solved"], "✓"),
+        (lambda p, q: None, "⬜"),
+        (lambda p, q: p[:3], "✗ 5 tokens"),
+        (by_target, "✗ These are the target's"),
+        (by_residual, "✗ These are the target's"),
+        (not_summing_to_one, "✗ The frequencies add up to"),
+        (by_draft, "✗ They add up to 1"),
+    ],
+)
+def test_the_check_of_frequencies_without_the_residual(function, said):
+    assert DRAFTS["check_frequencies"](function).startswith(said)
+
+
+def of_each_node(encoding):
+    return encoding * (2 * torch.randint(2, encoding.shape) - 1)
+
+
+def together(encoding):
+    return encoding * (2 * torch.randint(2, (1,)) - 1)
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (SIGNS["flip_signs_solved"], "✓"),
+        (lambda encoding: None, "⬜"),
+        (lambda encoding: encoding.T, "✗ An encoding"),
+        (lambda encoding: 2 * encoding, "✗ An entry"),
+        (of_each_node, "✗ Nodes got signs"),
+        (together, "✗ In 100 calls two eigenvectors got 2 of 4"),
+        (lambda encoding: -encoding, "✗ In 100 calls two eigenvectors got 1 of 4"),
+    ],
+)
+def test_the_check_of_random_signs(function, said):
+    assert SIGNS["check_flip_signs"](function).startswith(said)
