@@ -180,7 +180,7 @@ def move_by_keys(page, name, times=1):
     """Press a key that changes what a figure says, whichever it is."""
     movers = "[role=application], .track input, .stage button, [aria-label=top-p]"
     page.locator(f"{movers}, [aria-label*=training]").first.focus()
-    key = "ArrowLeft" if name in ("sampling", "writing") else "ArrowRight"
+    key = "ArrowLeft" if name in ("objects", "sampling", "writing") else "ArrowRight"
     press(page, *[key] * times)
     if name == "writing":  # which answers when its model has computed
         page.locator("p.readout", has_text="the likeliest is").wait_for()

@@ -76,7 +76,7 @@ def test_the_readme_counts_rightly():
     load_chapters()
     tasks = {task for task in EXERCISES.values() if task.chapter < 99}
     mistakes = [one for task in tasks for one in task.known if one.sentence]
-    assert 750 < len(mistakes) < 800
+    assert "more than 700 known" in readme and 700 < len(mistakes) < 750
     page = (ROOT / "book" / "elsewhere.md").read_text()
     count = re.search(r"(\d+) tests", page)[1]
     assert f"{count} comparisons" in readme

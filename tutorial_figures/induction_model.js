@@ -194,12 +194,12 @@ function inductionModel(sizes) {
     return { text, known };
   }
 
-  const count = (texts) => texts.reduce((n, { known }) => n + known.length, 0);
+  const countKnown = (texts) => texts.reduce((n, { known }) => n + known.length, 0);
 
   // Returns the loss of several texts and leaves its slopes in `slopes`.
   function learn(texts) {
     slopes.fill(0);
-    const share = 1 / count(texts);
+    const share = 1 / countKnown(texts);
     return texts.reduce((loss, text) => loss + learnFrom(text, share), 0);
   }
 
@@ -235,7 +235,7 @@ function inductionModel(sizes) {
         }
       }
     }
-    const words = count(texts);
+    const words = countKnown(texts);
     back /= texts.length * (tokens - 1);
     return { loss: loss / words, accuracy: right / words, back, prefix: prefix / words };
   }
