@@ -346,12 +346,12 @@ def ways_to_write(models, length, texts):
             probs = model(text[:, -length:])[:, -1].softmax(dim=-1)
             text = torch.cat((text, torch.multinomial(probs, 1)), dim=1)
 
-    ways = {"nanoGPT": lambda: models["nanoGPT"].generate(first, length)}
-    for name in [name for name in models if name not in ways]:
+    ways = {}
+    for name in [name for name in models if name != "nanoGPT"]:
         ours = models[name]
         ways[name] = lambda ours=ours: sample(ours, first, KVCache(), **count)
         ways[f"{name}, no cache"] = lambda ours=ours: recomputed(ours)
-    return ways
+    return ways | {"nanoGPT": lambda: models["nanoGPT"].generate(first, length)}
 
 
 def main():
