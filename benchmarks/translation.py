@@ -1,4 +1,4 @@
-"""Translation of real sentences: three models, in words and in pieces of words.
+"""Translation of real sentences: three models, in words and in subwords.
 
     python benchmarks/translation.py [--folder ../shared/data] [--workers 8]
 
@@ -45,19 +45,19 @@ from tutorial_lib.seq2seq import AttentionDecoder, Decoder, Encoder, Seq2Seq
 from tutorial_lib.training import fit, token_losses, warmup_cosine
 
 SECONDS = 96  # of CPU time, for training
-BATCH = 500  # French words or pieces, padding counted
+BATCH = 500  # French tokens, padding counted
 DATA = ("tatoeba", "multi30k")
-UNITS = ("words", "pieces")
-MODELS = ("one vector", "attention", "Transformer")
+UNITS = ("words", "subwords")
+MODELS = ("fixed context", "attention", "Transformer")
 RATES = {  # what the search tries
-    "one vector": (0.002, 0.004, 0.008),
+    "fixed context": (0.002, 0.004, 0.008),
     "attention": (0.002, 0.004, 0.008),
     "Transformer": (0.001, 0.002, 0.004),
 }
 DROPOUTS = (0.0, 0.2)
 FIRST = 5000  # lines of Tatoeba's file, in which short sentences come first
 MIN_COUNTS = {"tatoeba": 2, "multi30k": 5}  # of a word that is known
-PIECES = {"tatoeba": 1000, "multi30k": 4000}  # for each language
+VOCABULARY = {"tatoeba": 1000, "multi30k": 4000}  # for each language
 FRESH = 1000  # captions
 
 
@@ -112,8 +112,10 @@ def load(name, units, folder):
     else:
         data, fresh = split_multi30k(folder)
     languages = [[getattr(pair, side) for pair in data.train] for side in SIDES]
-    if units == "pieces":
-        known = [Subwords(language, vocab_size=PIECES[name]) for language in languages]
+    if units == "subwords":
+        known = [
+            Subwords(language, vocab_size=VOCABULARY[name]) for language in languages
+        ]
     else:
         known = [Vocabulary(some, min_count=MIN_COUNTS[name]) for some in languages]
     vocabularies = dict(
@@ -142,7 +144,7 @@ def split_multi30k(folder):
 
 
 def make_model(name, data, dropout):
-    """Make a translator that reads and writes French with one table of vectors.
+    """Make a translator that reads and writes French with tied embeddings.
 
     Press and Wolf (2017): the vectors are then learned from every prediction, not only
     where a word stands in the input.

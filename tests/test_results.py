@@ -106,13 +106,13 @@ def test_attention_and_the_transformer_reach_what_was_aimed_for(data, least):
 def test_attention_is_worth_what_the_page_says_on_captions_and_not_on_four_words():
     worth = [
         median(("multi30k", units, "attention"), score)
-        - median(("multi30k", units, "one vector"), score)
+        - median(("multi30k", units, "fixed context"), score)
         for score in ("bleu_beam_4", "bleu_fresh")
         for units in CHARTS.UNITS
     ]
-    words, pieces, *fresh = (f"{points:.0f}" for points in worth)
+    words, subwords, *fresh = (f"{points:.0f}" for points in worth)
     assert f"worth {min(worth):.0f} to {max(worth):.0f} points of BLEU** to" in TEXT
-    assert f"worth {words} points of BLEU in words and {pieces} in pieces," in TEXT
+    assert f"worth {words} points of BLEU in words and {subwords} in subwords," in TEXT
     assert "on a thousand other captions, {} and {}.".format(*fresh) in TEXT
     one, attention = (("multi30k", "words", model) for model in CHARTS.MODELS[:2])
     assert min(column(attention)) > max(column(one))
@@ -121,21 +121,21 @@ def test_attention_is_worth_what_the_page_says_on_captions_and_not_on_four_words
     for units in CHARTS.UNITS:
         assert overlap(*(("tatoeba", units, model) for model in CHARTS.MODELS[:2]))
     best = max((kind for kind in KINDS if kind[0] == "tatoeba"), key=median)
-    assert best == ("tatoeba", "pieces", "one vector")
-    assert f"one vector's, in pieces: {median(best):.1f}." in TEXT
+    assert best == ("tatoeba", "subwords", "fixed context")
+    assert f"that of fixed context in subwords: {median(best):.1f}." in TEXT
 
 
 def test_the_transformer_is_level_on_captions_and_ahead_on_tatoeba_in_words():
     attention, transformer = (("multi30k", "words", m) for m in CHARTS.MODELS[1:])
     assert overlap(attention, transformer)
     attention, transformer = (("tatoeba", "words", m) for m in CHARTS.MODELS[1:])
-    one = "tatoeba", "words", "one vector"
+    one = "tatoeba", "words", "fixed context"
     assert min(column(transformer)) > max(column(attention) + column(one))
     ahead = [median(transformer) - median(kind) for kind in (one, attention)]
-    said = "is {:.1f} points ahead of one vector and {:.1f} ahead of attention,"
+    said = "is {:.1f} points ahead of fixed context and {:.1f} ahead of attention,"
     assert said.format(*ahead) in TEXT
     assert f"only the Transformer surely gains, {ahead[0]:.0f} points" in TEXT
-    one, _, transformer = (column(("tatoeba", "pieces", m)) for m in CHARTS.MODELS)
+    one, _, transformer = (column(("tatoeba", "subwords", m)) for m in CHARTS.MODELS)
     assert max(one) > max(transformer)
 
 
@@ -148,17 +148,17 @@ def test_the_page_says_how_many_pairs_were_learned_from():
     assert "are longer and eight times as many." in TEXT
 
 
-def test_pieces_know_every_word_and_cost_what_the_page_says():
+def test_subwords_know_every_word_and_cost_what_the_page_says():
     for data, units, model in KINDS:
         unknown = column((data, units, model), "unknown")
-        assert (max(unknown) == 0) == (units == "pieces")
-    words, pieces = (
+        assert (max(unknown) == 0) == (units == "subwords")
+    words, subwords = (
         [median(("multi30k", units, model)) for model in CHARTS.MODELS]
         for units in CHARTS.UNITS
     )
-    lost = [round(a - b) for a, b in zip(words, pieces, strict=True)]
+    lost = [round(a - b) for a, b in zip(words, subwords, strict=True)]
     assert (min(lost), max(lost)) == (3, 5)
-    assert "pieces cost three to five points" in TEXT
+    assert "subwords cost three to five points" in TEXT
 
 
 def test_the_captions_that_were_kept_out_put_the_models_into_the_same_order():
@@ -183,7 +183,7 @@ def test_the_page_shows_what_the_first_runs_wrote_of_two_captions():
         terrier, roof = (first("words", model)[place] for place in (1, 4))
         assert f"| {model} | {terrier} | {roof} |" in PAGE
     invented = re.search(r"becomes a \*(\w+)\*", TEXT)[1]
-    assert invented in first("pieces", "Transformer")[1]
+    assert invented in first("subwords", "Transformer")[1]
 
 
 def test_the_page_says_which_rates_are_at_an_edge_and_what_lies_beyond():

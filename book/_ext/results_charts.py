@@ -18,8 +18,8 @@ COLORS = (
     "var(--book-value, #15803d)",
 )
 DATA = {"tatoeba": "everyday sentences (Tatoeba)", "multi30k": "captions (Multi30k)"}
-MODELS = ("one vector", "attention", "Transformer")
-UNITS = ("words", "pieces")
+MODELS = ("fixed context", "attention", "Transformer")
+UNITS = ("words", "subwords")
 CONTENDERS = {
     "Llama": "this book's Llama",
     "GPT": "this book's GPT",
