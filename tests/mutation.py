@@ -26,17 +26,19 @@ OPTIONS = ["-x", "-q", "-n", "0", "-p", "no:cacheprovider"]
 
 def tests_of(module):
     """List the files with a module's own tests; browsers try nothing of it."""
-    others = (ROOT / "tests").glob(f"test_{module}_*.py")
+    name = Path(module).name
+    others = (ROOT / "tests").glob(f"test_{name}_*.py")
     own = [path for path in others if not path.stem.endswith("_browser")]
-    return [ROOT / "tests" / f"test_{module}.py", *sorted(own)]
+    return [ROOT / "tests" / f"test_{name}.py", *sorted(own)]
 
 
 def run_tests(folder, files):
     """Run tests with the library in ``folder``; what they print goes to its log."""
     os.chdir(ROOT)
-    os.environ |= {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+    places = os.pathsep.join([str(folder), str(ROOT)])
+    os.environ |= {"PYTHONPATH": places, "PYTHONDONTWRITEBYTECODE": "1"}
     sys.dont_write_bytecode = True  # what was written a second ago would count as new
-    sys.path.insert(0, str(folder))
+    sys.path[:0] = [str(folder), str(ROOT)]  # the other packages are not copied
     with open(folder / "log", "w") as log:
         os.dup2(log.fileno(), 1)
         os.dup2(log.fileno(), 2)
@@ -97,11 +99,12 @@ def try_module(module, most, seed, folder):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("modules", nargs="+", help="as in: masks attention")
+    parser.add_argument("modules", nargs="+", help="as in: masks data/text")
     parser.add_argument("--most", type=int, default=40, help="mutants of each (40)")
     parser.add_argument("--seed", type=int, default=0, help="chooses them (0)")
     arguments = parser.parse_args()
     os.chdir(ROOT)
+    sys.path.append(str(ROOT))
     import_what_tests_import(itertools.chain(*map(tests_of, arguments.modules)))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name).resolve()
