@@ -244,14 +244,14 @@ class TestMultiHeadAttention:
         self, bias, causal
     ):
         ours, theirs = twins(16, 4, bias=bias)
-        x = torch.randn(3, 6, 16)
+        inputs = torch.randn(3, 3, 6, 16)  # queries, keys and values
         hidden = ~causal_mask(6) if causal else None
         expected, weights = theirs(
-            x, x, x, attn_mask=hidden, average_attn_weights=False
+            *inputs, attn_mask=hidden, average_attn_weights=False
         )
-        torch.testing.assert_close(ours(x, x, x, causal=causal), expected)
+        torch.testing.assert_close(ours(*inputs, causal=causal), expected)
         with record_attention(ours) as maps:
-            torch.testing.assert_close(ours(x, x, x, causal=causal), expected)
+            torch.testing.assert_close(ours(*inputs, causal=causal), expected)
         torch.testing.assert_close(maps[""], weights)
 
     def test_changing_the_future_leaves_the_past(self):

@@ -15,7 +15,7 @@ DISTANCES = torch.tensor([0.0, 1.0, 2.0, 3.0])
         (boxcar(2), [1, 1, 1, 0]),
         (constant(), [1, 1, 1, 1]),
         (epanechnikov(2), [1, 3 / 4, 0, 0]),
-        (triangular(2), [1, 1 / 2, 0, 0]),
+        (triangular(3), [1, 2 / 3, 1 / 3, 0]),
     ],
 )
 def test_kernels_equal_the_values_worked_by_hand(kernel, by_hand):

@@ -186,6 +186,8 @@ class TestPositionedAttention:
         context = F.dropout(maps[""], 0.5) @ layer.split_heads(layer.W_V(x))
         expected = layer.W_O(context.transpose(1, 2).flatten(2))
         torch.testing.assert_close(outputs, expected)
+        layer.eval()
+        assert layer(x, x, x).equal(layer(x, x, x))
 
     def test_pieces_with_a_cache_give_what_the_whole_gives(self, layer):
         x, cache, pieces = torch.randn(2, 6, 8), KVCache(), []
@@ -251,8 +253,9 @@ def test_half_precision_by_default_rounds_the_table_and_nothing_before_it():
 
 
 def test_a_cell_of_the_grid_is_its_row_and_then_its_column():
-    table = sinusoidal_grid(3, 5, 8).view(3, 5, 8)
-    line = SinusoidalEncoding(4, 5).table
+    table = sinusoidal_grid(3, 5, 8)
+    assert table.shape == (15, 8)
+    table, line = table.view(3, 5, 8), SinusoidalEncoding(4, 5).table
     for i, j in product(range(3), range(5)):
         torch.testing.assert_close(table[i, j], torch.cat((line[i], line[j])))
     with pytest.raises(ValueError, match=r"4 must divide d_model.*got 6, use 8"):
