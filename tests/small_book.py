@@ -175,7 +175,7 @@ def second_form():
         cell("core = 1", {"text/plain": "the core"}, "core"),
         text("## A question"),
         text(QUESTION, "predict", "right-2"),
-        cell("# @title Answer\nasked = 1", folded("COMPUTED"), "answer"),
+        cell("# @title Answer: in numbers\nasked = 1", folded("COMPUTED"), "answer"),
         cell("drawn = 2", waiting, "answer", mystnb=about("fig-waiting")),
         text(
             FOLD.format("Caption", "**Fig. 8.2** What is *seen*."), "answer", "caption"

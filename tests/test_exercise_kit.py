@@ -21,6 +21,7 @@ from torch import nn
 import tutorial_exercises
 from tutorial_exercises import Exercise, check, hint, progress, solution, use
 from tutorial_exercises.answer import TimeUp, time_limit
+from tutorial_exercises.cards import Card
 from tutorial_exercises.check import CHECKED
 from tutorial_exercises.exercise import EXERCISES
 
@@ -420,6 +421,12 @@ def test_the_html_says_everything_the_text_does_and_nothing_becomes_html():
     assert "<code>x</code>" in card._repr_html_() and "<b>" not in card._repr_html_()
     assert 'aria-label="Not right yet"' in card._repr_html_()
     assert "Stuck? hint(" in repr(card)
+
+
+def test_a_card_sets_words_between_asterisks_apart_and_leaves_products_alone():
+    page = Card("fail", "F", "*the* and *its noun*, `*args*`: 2 * 3 * 4, f(*a, *b)")
+    said = "<em>the</em> and <em>its noun</em>, <code>*args*</code>: 2 * 3 * 4"
+    assert f"{said}, f(*a, *b)" in page._repr_html_()
 
 
 def test_hints_come_one_by_one():

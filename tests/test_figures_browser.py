@@ -44,6 +44,13 @@ LISTEN = """() => {
   const tell = () => told.push(live.textContent);
   new MutationObserver(tell).observe(live, { childList: true });
 }"""
+HIDDEN_BELOW = """host => {  // in a box that scrolls, as JupyterLab's outputs do
+  const box = host.parentElement;
+  box.style.cssText = "overflow: auto; position: relative";
+  const hidden = box.scrollHeight - box.clientHeight;
+  box.style.cssText = "";
+  return hidden;
+}"""
 NAMELESS = """() => {
   const { shadowRoot } = document.querySelector("[data-figure]");
   const named = shadowRoot.querySelectorAll("[role=application], [role=group]");
@@ -87,6 +94,10 @@ def keys_stay_in_it_and_the_last_sentence_is_told(page, name, barriers):
     assert list(map(without_isolates, page.evaluate("told"))) == [said(page)]
 
 
+def what_it_tells_makes_no_box_scroll(page, name, barriers):
+    assert page.locator("[data-figure]").evaluate(HIDDEN_BELOW) <= 0
+
+
 def it_turns_dark_with_its_page(page, name, barriers):
     for style, dark in (("background: #111; color: #eee", 1), ("", 0)):
         page.evaluate("style => { document.body.style.cssText = style }", style)
@@ -117,6 +128,7 @@ RULES = (
     no_barriers_in_the_light,
     tab_reaches_every_control,
     keys_stay_in_it_and_the_last_sentence_is_told,
+    what_it_tells_makes_no_box_scroll,
     it_turns_dark_with_its_page,
     no_barriers_in_the_dark,
     it_fits_a_phone_with_controls_for_a_finger,

@@ -24,7 +24,7 @@ DETAILS = re.compile(
 )
 TAG = re.compile(r"\\tag\{([\d.]+)\}\s*\$\$")
 LINK = re.compile(r"\]\((https?://[^\s()]+)\)")
-ANSWER = re.compile(r"# @title Answer\n")
+ANSWER = re.compile(r"# @title Answer\b.*\n")  # of an aside it is the fold's name
 
 
 def setup(app):
@@ -70,7 +70,8 @@ def as_page(notebook, keys):
             text = TAG.sub(lambda tag: f"$$ (eq-{tag[1].replace('.', '-')})", text)
             text = LINK.sub(lambda link: cited(link, keys), text)
         else:
-            text = ANSWER.sub("", text, count=1)
+            if "aside" not in tags_of(cell):
+                text = ANSWER.sub("", text, count=1)
             for output in cell["outputs"]:
                 unfold(output)
         cell["source"] = text
