@@ -217,15 +217,29 @@ def test_in_self_attention_one_query_meets_all_keys_and_the_values_come_back_to_
     fig = PICTURES["self-attention"]()
     found = texts(fig)
     assert [len(found[name]) for name in (*"qkv", *SENTENCE)] == 3 * [6] + 6 * [2]
-    asker = found["it"][0][0]
-    for color, others in (("query", "k"), ("value", "v")):
-        lines = arrows(fig, color)
-        assert {round(line[0], 3) for line in lines} == {round(asker, 3)}
+    hubs = {"query": found["q"][4][0], "value": found["it"][1][0]}
+    for (color, hub), others in zip(hubs.items(), "kv", strict=True):
+        lines = arrows(fig, color)[6:]
+        assert {round(line[0], 3) for line in lines} == {round(hub, 3)}
         assert [line[2] for line in lines] == pytest.approx(
             [x for x, _ in found[others]]
         )
         widths = [line[-1] for line in lines]
         assert widths == pytest.approx((0.6 + 8 * WEIGHTS).tolist())
+
+
+def test_in_self_attention_no_line_to_a_vector_runs_through_another():
+    fig = PICTURES["self-attention"]()
+    found, ways = texts(fig), []
+    for color, letter in (("query", "q"), ("key", "k"), ("value", "v")):
+        lines = arrows(fig, color)[:6]
+        assert [line[0] for line in lines] == [line[2] for line in lines]
+        assert [line[2] for line in lines] == pytest.approx(
+            [x for x, _ in found[letter]]
+        )
+        ways += [line[2] for line in lines]
+    apart = [after - before for before, after in itertools.pairwise(sorted(ways))]
+    assert min(apart) > 0.17  # half a box
 
 
 def test_in_a_block_every_stream_runs_through_and_one_query_attends_by_its_weights():

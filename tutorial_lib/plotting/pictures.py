@@ -195,12 +195,20 @@ def show_self_attention(weights, tokens, *, query):
         picture.names({y + 0.2: f"W_{matrix}"}, size=9)
     blue, green = (_only(tokens, query, color) for color in ("query", "value"))
     words = picture.row(tokens, 0.3, blue, name="tokens")
-    asks = picture.row("q" * count, 1.0, blue, name="queries")
-    keys = picture.row("k" * count, 1.95, "key", name="keys")
-    values = picture.row("v" * count, 2.85, "value", name="values")
+    beside = max(0.2, 0.32 * words[0].width)  # q to the left of k, v to its right
+
+    def computed(letter, y, colors, name, aside):
+        span = {"left": LEFT + aside, "right": WIDTH + aside}
+        return picture.row(letter * count, y, colors, name=name, **span)
+
+    asks = computed("q", 1.0, blue, "queries", -beside)
+    keys = computed("k", 1.95, "key", "keys", 0)
+    values = computed("v", 2.85, "value", "values", beside)
     outputs = picture.row(tokens, 3.7, green, name="outputs")
-    for word, value in zip(words, values, strict=True):
-        picture.fan(word, [value], "line", 0.1)
+    for row, color in ((asks, "query"), (keys, "key"), (values, "value")):
+        for word, vector in zip(words, row, strict=True):
+            above = vector.x, word.edge(0, 1)[1]
+            picture.arrow(above, vector, color, weight=0.1)
     _attend(picture, weights, asks[query], keys, values, outputs[query])
     return picture.figure
 
