@@ -222,5 +222,6 @@ def test_weights_may_be_arrays_of_numpy():
     weights = published_weights()
     arrays = {name: weight.numpy() for name, weight in weights.items()}
     tokens = torch.randint(17, (2, 10))
+    assert not from_gpt2(weights, 3).training
     logits = from_gpt2(weights, 3)(tokens)
     assert from_gpt2(arrays, 3)(tokens).equal(logits)

@@ -162,6 +162,7 @@ def test_recorded_weights_have_a_row_for_each_token_and_none_on_padding(source, 
 
 def test_every_weight_starts_as_its_kind_asks():
     model = Seq2Seq(Encoder(200, 40, 60), AttentionDecoder(300, 40, 80, 120, 70))
+    assert model.decoder.embedding.weight.shape == (300, 40)
     for name, weight in model.named_parameters():
         if weight.ndim == 1:
             assert weight.eq(0).all(), name
