@@ -32,7 +32,10 @@ READ = [page for page in PAGES if page.parent.name in ("book", "notebooks")]
 CONTRAST = "color-contrast"  # most of axe-core's time
 LINKS = "link-in-text-block"  # the other rule that the dark can break
 PHONE, SCREEN = {"width": 400, "height": 800}, {"width": 1280, "height": 900}
-NARROW = {"width": 320, "height": 800}  # the narrowest that WCAG 2.2 asks for, in 1.4.10
+NARROW = {
+    "width": 320,
+    "height": 800,
+}  # the narrowest that WCAG 2.2 asks for, in 1.4.10
 # Of elements that look the same, because they and all around them have the same tags,
 # classes, styles and colors, the first is kept.
 THIN = """parts => {
@@ -190,6 +193,10 @@ def test_a_page_is_light(page_file):
 
 
 def test_of_the_theme_s_icons_those_are_kept_that_a_page_shows():
+    font = (HTML / "_static/styles/pydata-sphinx-theme.css").read_text("utf-8")
+    fonts = re.findall(r"@font-face\{[^}]*src:url\((.*?)\)", font)
+    assert all(src.startswith("data:font/woff;base64,") for src in fonts)
+    assert len(fonts) == 3 and sum(map(len, fonts)) < 30_000
     icons = (HTML / "_static/scripts/fontawesome.js").read_text("utf-8")
     assert len(icons) < 150_000
     page = (HTML / "book" / "intro.html").read_text("utf-8")

@@ -265,7 +265,7 @@ def test_positions_made_for_other_heads_are_refused():
     x = torch.ones(1, 3, 8)
     for bias in (ALiBi(2), RelativePositionBias(2, 4), ALiBi(1)):
         layer = PositionedAttention(8, 4, position_bias=bias)
-        with pytest.raises(ValueError, match="for [12] heads, and the layer has 4"):
+        with pytest.raises(ValueError, match=r"for [12] heads, and the layer has 4"):
             layer(x, x, x)
 
 
