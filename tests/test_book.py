@@ -32,6 +32,10 @@ READ = [page for page in PAGES if page.parent.name in ("book", "notebooks")]
 CONTRAST = "color-contrast"  # most of axe-core's time
 LINKS = "link-in-text-block"  # the other rule that the dark can break
 PHONE, SCREEN = {"width": 400, "height": 800}, {"width": 1280, "height": 900}
+NARROW = {
+    "width": 320,
+    "height": 800,
+}  # the narrowest that WCAG 2.2 asks for, in 1.4.10
 # Of elements that look the same, because they and all around them have the same tags,
 # classes, styles and colors, the first is kept.
 THIN = """parts => {
@@ -66,12 +70,19 @@ UNSET_MATH = """() => {
 }"""
 RAW_TEX = re.compile(r"\$\$|\\\(|\\\[|\\(frac|sum|sqrt|mathbf|operatorname)\b")
 OPEN = "() => document.querySelectorAll('.show').forEach(button => button.click())"
+WIDTH = "() => document.documentElement.scrollWidth"
+NEXT_FRAME = """() => new Promise(done =>
+  requestAnimationFrame(() => requestAnimationFrame(done)))"""  # it knows its new size
+CUT_CODE = """() => [...document.querySelectorAll(".cell_input pre")]
+  .filter(code => code.scrollWidth > code.clientWidth + 2)
+  .map(code => code.textContent)"""
 OFF_SCREEN = """() => {
   const end = part => part.getBoundingClientRect().right;
   const scrolls = part => !part.matches(".bd-article")
     && (/auto|scroll/.test(getComputedStyle(part).overflowX)
       && part.scrollWidth > part.clientWidth || scrolls(part.parentElement));
-  const limit = part => Math.min(innerWidth, end(part.closest(".math, body"))) + 1;
+  const limit = part => Math.min(innerWidth, end(part.closest("div.math, td, body")),
+    end(part.closest("p, li, body"))) + 1;
   return [...document.querySelectorAll(`.bd-article :is(
     button, figure, img, li, mjx-math, p, pre, summary, table, td)`)]
     .filter(part => end(part) > limit(part) && !scrolls(part))
@@ -182,6 +193,10 @@ def test_a_page_is_light(page_file):
 
 
 def test_of_the_theme_s_icons_those_are_kept_that_a_page_shows():
+    font = (HTML / "_static/styles/pydata-sphinx-theme.css").read_text("utf-8")
+    fonts = re.findall(r"@font-face\{[^}]*src:url\((.*?)\)", font)
+    assert all(src.startswith("data:font/woff;base64,") for src in fonts)
+    assert len(fonts) == 3 and sum(map(len, fonts)) < 30_000
     icons = (HTML / "_static/scripts/fontawesome.js").read_text("utf-8")
     assert len(icons) < 150_000
     page = (HTML / "book" / "intro.html").read_text("utf-8")
@@ -289,11 +304,18 @@ def visit(browser, barriers):
 def on_a_phone(page):
     page.wait_for_function(MATH_IS_SET)
     page.evaluate(OPEN)
+    page.set_viewport_size(NARROW)
+    page.evaluate(NEXT_FRAME)
+    narrow = {"width": page.evaluate(WIDTH), "off screen": page.evaluate(OFF_SCREEN)}
+    narrow |= {"cut code": page.evaluate(CUT_CODE)}
+    page.set_viewport_size(PHONE)
+    page.evaluate(NEXT_FRAME)
     return {
+        "narrow": narrow,
         "off screen": page.evaluate(OFF_SCREEN),
         "unset formulas": page.evaluate(UNSET_MATH),
         "raw TeX": RAW_TEX.findall(page.evaluate(PROSE)),
-        "width": page.evaluate("() => document.documentElement.scrollWidth"),
+        "width": page.evaluate(WIDTH),
     }
 
 
@@ -331,6 +353,15 @@ def test_a_page_sets_its_formulas(page_file, visit):
 def test_a_page_fits_a_phone(page_file, visit):
     assert visit(page_file)["width"] <= 400
     assert visit(page_file)["off screen"] == []
+
+
+@each(NOT_FRONT)
+def test_a_page_fits_the_narrowest_screen(page_file, visit):
+    assert visit(page_file)["narrow"] == {
+        "width": 320,
+        "off screen": [],
+        "cut code": [],
+    }
 
 
 @each(READ)

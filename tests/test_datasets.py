@@ -326,7 +326,7 @@ def damaged(name, path):
         ("tatoeba", "tatoeba/fra.txt", None, "No such file"),
         ("tatoeba", "tatoeba/fra.txt", "Go.\tVa.\nNo tab.", "line 2 has 1 columns"),
         ("tatoeba", "tatoeba/fra.txt", "1\tGo.\t2\tVa.", "line 1 has 4 columns"),
-        ("tatoeba", "tatoeba/fra.txt", "", "line 1 has 1 columns"),
+        ("tatoeba", "tatoeba/fra.txt", "\n\n", "it has no line"),
         ("tatoeba", "tatoeba/fra.txt", "É.\tÉté.".encode("latin-1"), "can't decode"),
         ("multi30k", f"multi30k/{FLICKR}.fr.gz", None, "No such file"),
         ("multi30k", "multi30k/val.fr.gz", "Un\nDeux\n", "2 lines, val.en.gz 3"),

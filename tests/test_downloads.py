@@ -266,7 +266,7 @@ def test_columns_of_something_else_are_refused(tmp_path, columns, message):
     with pytest.raises(DataError, match=message) as caught:
         read_tatoeba(folder=tmp_path)
     assert "\n" not in str(caught.value)
-    path.write_text(200 * f"{ENGLISH}\t{FRENCH}\n")
+    path.write_text(200 * f"{ENGLISH}\t{FRENCH}\n" + "\n")  # an empty line does no harm
     assert read_tatoeba(folder=tmp_path) == 200 * [(ENGLISH, FRENCH)]
 
 

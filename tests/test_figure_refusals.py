@@ -149,6 +149,7 @@ REFUSED = [
     (lambda: look(1), "1 tokens are 0 patches and a class token"),
     (lambda: look(290, torch.ones(17, 17)), "289 patches are more than the 256"),
     (lambda: look(image=IMAGE * 255), "between 0 and 1, got 0 to 255: divide by"),
+    (lambda: look(image=IMAGE * 65_535), r"got 0 to 6\.55e\+04: .* 16 bits by 65,535"),
     (lambda: look(image=IMAGE - 0.5), r"got -0\.5 to 0\.5: .*undo a normalization"),
     (lambda: look(image=IMAGE * torch.nan), "pixels of the image contain NaN"),
     (lambda: look(image=torch.ones(4, 4, 3)), r"got \(4, 4, 3\): .*channels first"),

@@ -166,6 +166,15 @@ def test_a_figure_runs_in_a_sandbox_twice_and_once_it_is_shown(
     assert page.locator(".readout").count() == 3
 
 
+def test_a_saved_page_keeps_the_colors_of_a_figure_where_a_system_replaces_all(
+    page_at, tmp_path
+):
+    FIGURES["softmax"]().save(tmp_path / "figure.html")
+    page = page_at(tmp_path / "figure.html", forced_colors="active")
+    adjust = "part => getComputedStyle(part).forcedColorAdjust"
+    assert page.locator(".readout").evaluate(adjust) == "none"
+
+
 def test_without_javascript_the_picture_stands_with_its_sentence(shown):
     page = shown(softmax(), pictured=True, java_script_enabled=False)
     picture = page.locator("img")

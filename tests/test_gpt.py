@@ -194,6 +194,8 @@ def broken(change):
         weights[attention] = weights[attention].T
     elif change == "axes":
         weights["h.1.mlp.c_fc.bias"] = torch.tensor(0.0)
+    elif change == "prefixed":
+        weights = {f"module.{name}": weight for name, weight in weights.items()}
     elif change == "empty":
         weights.clear()
     elif change == "a path":
@@ -209,6 +211,7 @@ def broken(change):
         ("missing", "1 weights are missing: h.1.ln_1.bias"),
         ("transposed", "layers.1.attention.W_Q.weight .* have to be transposed"),
         ("axes", r"h\.1\.mlp\.c_fc\.bias is \(\), expected 1 axes"),
+        ("prefixed", "28 weights are missing: h.0.attn.c_attn.bias"),
         ("empty", "weights are missing: h.0.attn.c_attn.bias"),
         ("a path", r"torch.load\(path\).*: got str"),
     ],
@@ -225,3 +228,11 @@ def test_weights_may_be_arrays_of_numpy():
     assert not from_gpt2(weights, 3).training
     logits = from_gpt2(weights, 3)(tokens)
     assert from_gpt2(arrays, 3)(tokens).equal(logits)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_weights_of_half_precision_become_float32(dtype):
+    halves = {name: weight.to(dtype) for name, weight in published_weights().items()}
+    model = from_gpt2(halves, 3)
+    assert {weight.dtype for weight in model.parameters()} == {torch.float32}
+    assert model.norm.bias.equal(halves["ln_f.bias"].float())

@@ -189,9 +189,12 @@ def test_an_error_is_a_sentence_and_the_picture_stays(page):
     said = playwright.expect(page.locator(".jupyter-widgets [role=status]"))
     said.to_have_text("Four is not allowed here.", timeout=PATIENCE)
     expect(page, "drawn 3 and [False, True]")
+    opacity = "picture => getComputedStyle(picture).opacity"
+    assert picture(page).evaluate(opacity) == "0.35"
     page.locator(".noUi-handle").press("ArrowRight")
     expect(page, "drawn 5 and [False, True]")
     said.to_have_text("", timeout=PATIENCE)
+    assert picture(page).evaluate(opacity) == "1"
 
 
 def test_a_bar_of_progress_is_not_in_the_saved_notebook(page, lab):

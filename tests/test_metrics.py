@@ -8,6 +8,7 @@ import sacrebleu
 import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from tutorial_lib.metrics import (
     accuracy,
@@ -37,6 +38,20 @@ def test_accuracy_is_the_share_of_equal_class_numbers(pairs):
     assert accuracy([predictions.tolist()], [targets.tolist()]) == share
 
 
+class NoDoubles(TorchDispatchMode):
+    """A device without double precision."""
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        assert getattr(result, "dtype", None) != torch.float64
+        return result
+
+
+def test_accuracy_needs_no_double_precision():
+    with NoDoubles():
+        assert accuracy(torch.tensor([1, 2]), torch.tensor([1, 1])) == 1 / 2
+
+
 @given(st.lists(st.tuples(sentences, sentences), min_size=1))
 def test_exact_match_is_the_share_of_equal_sentences(pairs):
     outputs, targets = zip(*pairs, strict=True)
@@ -54,6 +69,14 @@ def test_bleu_is_the_geometric_mean_of_the_corpus_times_the_brevity_penalty():
     assert result.score == pytest.approx(expected, abs=1e-9)
     signature = f"nrefs:1|case:lc|eff:no|tok:13a|smooth:exp|version:{version}"
     assert result.signature == signature
+
+
+def test_bleu_is_smoothed_but_not_without_any_four_words():
+    output, reference = "le chat noir dort ici", "le chat blanc dort ici"
+    # Of 4 pairs 2 occur, of 3 triples half a one, of 2 quadruples a quarter of one.
+    mean = (4 / 5 * 2 / 4 * 0.5 / 3 * 0.25 / 2) ** (1 / 4)
+    assert bleu([output], [reference]).score == pytest.approx(100 * mean, abs=1e-9)
+    assert bleu(["va !"], ["va !"]).score == 0
 
 
 @given(translations)

@@ -38,6 +38,18 @@ def test_a_claim_that_fails_tells_readers_and_goes_on(capsys, monkeypatch):
     )
 
 
+def test_of_a_comparison_that_fails_both_sides_are_told(capsys, monkeypatch):
+    monkeypatch.delenv("TUTORIAL_STRICT", raising=False)
+    score, scores = 0.123456, {"one": 2}
+    with claim("much is learned"):
+        assert score > 0.5
+    with claim("all are little"):
+        assert 0 < scores["one"] < len(scores)
+    said = " ".join(capsys.readouterr().out.split())
+    assert "What failed: score > 0.5 (score = 0.1235)" in said
+    assert "(scores['one'] = 2, len(scores) = 1)" in said
+
+
 def test_a_claim_that_fails_stops_the_book_s_own_tests(monkeypatch):
     monkeypatch.setenv("TUTORIAL_STRICT", "1")
     with pytest.raises(AssertionError), claim("one is two"):

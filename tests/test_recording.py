@@ -180,6 +180,18 @@ class TestTorchsOwnModules:
         expected = layer(Q, K, V, average_attn_weights=False)[1]  # (head, query, key)
         assert_close(recorded(layer, Q, K, V, need_weights=False)[""], expected[None])
 
+    def test_attention_in_evaluation_leaves_its_fast_path_and_moves_a_seventh_digit(
+        self,
+    ):
+        layer = nn.MultiheadAttention(8, 2, batch_first=True).eval()
+        x = torch.randn(3, 5, 8)
+        options = {"key_padding_mask": ~PADDING, "need_weights": False}
+        with torch.no_grad():
+            expected = layer(x, x, x, **options)[0]
+            with record_attention(layer) as maps:
+                assert_close(layer(x, x, x, **options)[0], expected)
+        assert maps[""].masked_select(~PADDING[:, None, None]).eq(0).all()
+
     @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
     @pytest.mark.parametrize("norm_first", [True, False])
     def test_an_encoder_in_evaluation_leaves_its_fast_path(self, norm_first):

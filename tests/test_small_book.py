@@ -384,6 +384,11 @@ def test_a_live_figure_has_a_number_and_a_caption(chapter_at, pages):
     assert 'class="caption-number">Fig. 7.2 ' in figure[0]
 
 
+def test_a_caption_is_of_normal_weight(chapter_at):
+    caption = chapter_at().locator("figcaption p").first
+    assert caption.evaluate("p => getComputedStyle(p).fontWeight") == "400"
+
+
 def test_a_light_page_has_the_light_picture(chapter_at):
     light, dark = chapter_at().locator("#fig-both img").all()
     assert (light.is_visible(), dark.is_visible()) == (True, False)

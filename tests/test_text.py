@@ -34,6 +34,7 @@ MULTI30K = Path(__file__).parents[2] / "shared" / "data" / "multi30k"
         ("en", "It's 10:30, isn't it?", "it 's 10:30 , isn 't it ?"),
         ("en", "A well-known (old) man...", "a well-known ( old ) man ..."),
         ("en", "He said 'no' at $1,000.50.", "he said ' no ' at $ 1,000.50 ."),
+        ("en", "İzmir is far ❤️ 👍🏽!", "i\u0307zmir is far ❤️ 👍🏽 !"),  # marks stay
         ("fr", "L'oiseau qu'il a vu.", "l' oiseau qu' il a vu ."),
         ("fr", "Aujourd'hui, c'est toi !", "aujourd'hui , c' est toi !"),
         ("fr", "Quelqu'un l'a dit à d'autres.", "quelqu'un l' a dit à d' autres ."),

@@ -242,6 +242,11 @@ class TestFromTorchvision:
         with pytest.raises(ValueError, match="4 does not divide 0"):
             from_torchvision(torchvisions(), image_size=0)
 
+    def test_a_stem_of_several_convolutions_is_refused(self):
+        stem = 2 * [theirs.ConvStemConfig(8, 3, 2)]
+        with pytest.raises(ValueError, match="by one convolution, not several"):
+            from_torchvision(torchvisions(conv_stem_configs=stem))
+
     def test_what_stands_behind_the_linear_map_is_not_dropped_unsaid(self):
         model = torchvisions()
         model.heads = nn.Sequential(nn.Linear(16, 2), nn.ReLU())

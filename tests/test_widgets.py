@@ -41,9 +41,10 @@ drawn[-1]
 FAIL = """
 count = len(drawn)
 slider.value = 7
-said = find("HTML")[0].value
+said, faint = find("HTML")[0].value, find("Output")[0]._dom_classes
 slider.value = 4
-len(drawn) - count, said, find("HTML")[0].value, slider.continuous_update
+said, faint = (said, find("HTML")[0].value), (faint, find("Output")[0]._dom_classes)
+len(drawn) - count, *said, slider.continuous_update, faint
 """
 
 PRINT = """
@@ -91,7 +92,8 @@ def test_every_control_moves_its_argument(cells):
 
 def test_an_error_is_a_sentence_and_is_gone_after_the_next_picture(cells):
     said = '<span role="status">Seven is not allowed.</span>'
-    after = (1, said, '<span role="status"></span>', False)
+    faint = (("tutorial-old",), ())
+    after = (1, said, '<span role="status"></span>', False, faint)
     assert ast.literal_eval(text_of(cells[4])) == after
 
 

@@ -95,7 +95,8 @@ def as_pixels(image):
     if image.min() < 0 or image.max() > 1 + 1e-3:
         raise ValueError(
             f"image must lie between 0 and 1, got {image.min():.3g} to "
-            f"{image.max():.3g}: divide bytes by 255, undo a normalization"
+            f"{image.max():.3g}: divide bytes by 255, 16 bits by 65,535, or undo a "
+            "normalization"
         )
     if image.size // channels > MOST_PIXELS:
         raise ValueError(

@@ -7,6 +7,7 @@ has changed something, the notebook says so and goes on.
 This module does not know what is asked, nor what is claimed.
 """
 
+import ast
 import contextlib
 import html
 import io
@@ -49,8 +50,22 @@ def claim(sentence):
             why = f"Run the cells above it first; they define {error.name}."
         elif line.lstrip().startswith("assert"):
             why += f" What failed: {line.strip().removeprefix('assert ')}"
+            why += _sides(line.strip(), where.tb_frame)
         said = f"Not as in the book: {sentence}. {why}"
         print(textwrap.fill(said, 80, break_long_words=False))
+
+
+def _sides(line, frame):
+    """Return what the sides of an asserted comparison are, but for what is written."""
+    try:
+        test = ast.parse(line).body[0].test
+        names = [ast.unparse(side) for side in (test.left, *test.comparators)]
+        values = [eval(name, frame.f_globals, frame.f_locals) for name in names]
+    except Exception:  # no comparison, or not in one line
+        return ""
+    values = [f"{x:.4g}" if isinstance(x, float) else f"{x!r:.60}" for x in values]
+    told = [f"{name} = {x}" for name, x in zip(names, values, strict=True) if name != x]
+    return f" ({', '.join(told)})" if told else ""
 
 
 def prepare_notebook():

@@ -182,7 +182,7 @@ class PositionedAttention(MultiHeadAttention):
         Q, K = Q.to(precise), K.to(precise)
         scores = Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5
         bias = self.position_bias(Q.shape[-2], K.shape[-2])  # (head, query, key)
-        if bias.ndim > 2 and bias.shape[-3] not in (1, self.num_heads):
+        if bias.ndim > 2 and bias.shape[-3] != self.num_heads:
             raise ValueError(
                 f"the position bias is for {bias.shape[-3]} heads, and the layer has "
                 f"{self.num_heads}"

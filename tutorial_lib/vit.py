@@ -169,6 +169,8 @@ def _head_of(model):
 
     if not isinstance(model, Published):
         raise ValueError(f"{type(model).__name__} is no torchvision VisionTransformer")
+    if not isinstance(model.conv_proj, nn.Conv2d):
+        raise ValueError("the patches must be embedded by one convolution, not several")
     parts = [part for part in model.heads.modules() if not [*part.children()]]
     maps = [part for part in parts if isinstance(part, nn.Linear)]
     others = [

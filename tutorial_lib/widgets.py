@@ -17,11 +17,13 @@ VIEW = "application/vnd.jupyter.widget-view+json"
 BESIDE = "9em"  # the room for a label, left of its control
 PATIENCE = 0.5  # seconds until a reader is told that something is being computed
 OWN = "tutorial-controls"  # the class of what holds the controls
+OLD = "tutorial-old"  # of a picture that the controls say no more
 # JupyterLab would take a key for a command, as X to cut the cell; it keeps those with
 # Ctrl. A screen reader is told names, and whether a button is pressed. The check mark
 # of a pressed button does not wait for Python.
 PAGE = f"""<style>
   .{OWN} .widget-toggle-button.mod-active::before {{ content: "✓"; }}
+  .{OLD} {{ opacity: 0.35; }}
 </style>
 <script>
 (() => {{
@@ -64,8 +66,8 @@ def explore(draw, labels=None, **controls):
 
     A control begins with the default of its argument, if there is one. ``labels`` maps
     arguments to what stands beside their controls. An error of ``draw`` becomes a
-    sentence below the controls, and the last picture stays. A warning becomes one, too,
-    such as that a font lacks a character.
+    sentence below the controls, and the last picture stays, faint. A warning becomes
+    one, too, such as that a font lacks a character.
 
     Where nothing can answer the reader, in a built book or on GitHub, the first picture
     stands alone: the environment variable TUTORIAL_WIDGETS=off asks for that.
@@ -92,7 +94,7 @@ def explore(draw, labels=None, **controls):
 
     def redraw(change):
         shown.clear_output(wait=True)  # the old picture stays until the new one comes
-        with shown, _reported(message):
+        with shown, _reported(message, shown):
             _show(draw(**{name: control.value for name, control in inputs.items()}))
 
     for control in inputs.values():
@@ -126,22 +128,27 @@ def _box(parts):
 
 
 @contextmanager
-def _reported(message):
-    """Say in a widget that something is computed, and in the end what went wrong."""
-    sentence = ""
+def _reported(message, shown):
+    """Say in a widget that something is computed, and in the end what went wrong.
+
+    What is ``shown`` is then faint, for it is what was drawn before.
+    """
+    sentence, drawn = "", False
     busy = Timer(PATIENCE, _say, (message, "Computing …"))
     busy.start()
     with warnings.catch_warnings(record=True) as warned:
         try:
             yield
+            drawn = True
         except KeyboardInterrupt:
-            sentence = "Stopped."
+            sentence = "Stopped. Move a control to draw again."
         except Exception as error:
             sentence = _sentence(error)
     if warned and not sentence:
         sentence = str(warned[0].message)
     busy.cancel()
     busy.join()
+    (shown.remove_class if drawn else shown.add_class)(OLD)
     _say(message, sentence)
 
 

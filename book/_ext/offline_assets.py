@@ -7,11 +7,14 @@ is shown before most scripts are there. The module does not know what a page hol
 picture from elsewhere is found by the tests.
 """
 
+import base64
 import importlib.util
+import io
 import re
 import shutil
 from pathlib import Path
 
+from fontTools import subset
 from sphinx.errors import ExtensionError
 
 # 2 MB of MathJax's 24 MB: one output format, its fonts, and the TeX extensions that
@@ -40,6 +43,9 @@ DRAWINGS = re.compile(f"{DRAWING}(?:,{DRAWING})*")
 SIGN = re.compile(r'(?:\.fa-[a-z0-9-]+:before,?)+\{content:"[^"]*"\}')
 ICON = re.compile(r"\bfa-([a-z0-9-]+)")
 BY_SCRIPT = {"spinner", "xmark"}  # icons that scripts put on a page
+# The fonts of signs, and what in a style sheet names a sign.
+FONT = re.compile(r"(@font-face\{[^}]*src:)url\(([^)]*)\.woff2\)[^}]*\}")
+NAMED = re.compile(r'"\\(f[0-9a-f]{3})"|([\ue000-\uf8ff])')
 ELSEWHERE = re.compile(r"(https?:)?//")
 
 
@@ -50,6 +56,7 @@ def setup(app):
     app.connect("build-finished", join_styles)
     app.connect("build-finished", lighten_pages)
     app.connect("build-finished", keep_icons_in_use)
+    app.connect("build-finished", keep_signs_in_use)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -130,3 +137,32 @@ def keep_icons_in_use(app, error):
         lighter = SIGN.sub(sign, DRAWINGS.sub(drawings, text))
         if lighter != text:
             file.write_text(lighter, "utf-8")
+
+
+def keep_signs_in_use(app, error):
+    """Put the signs in use into the style sheet, as fonts: 156 kB become 8.
+
+    There, a browser also has them where the page is a file.
+    """
+    if error is not None or app.builder.format != "html":
+        return
+    sheet = Path(app.outdir, "_static", "styles", "pydata-sphinx-theme.css")
+    text = sheet.read_text("utf-8")
+    signs = [int(code, 16) if code else ord(sign) for code, sign in NAMED.findall(text)]
+
+    def small(rule):
+        font = cut_font((sheet.parent / rule[2]).with_suffix(".ttf"), signs)
+        return f"{rule[1]}url(data:font/woff;base64,{font}) format('woff')}}"
+
+    sheet.write_text(FONT.sub(small, text), "utf-8")
+
+
+def cut_font(path, signs):
+    """Return a font of the signs alone, in base64."""
+    options = subset.Options(flavor="woff")
+    font, file = subset.load_font(path, options), io.BytesIO()
+    cutter = subset.Subsetter(options)
+    cutter.populate(unicodes=signs)
+    cutter.subset(font)
+    subset.save_font(font, file, options)
+    return base64.b64encode(file.getvalue()).decode()

@@ -3,7 +3,7 @@
 // is to be seen, until it is.
 const scrolling = [
   ".cell_output figure",
-  "div.math mjx-container",
+  ".math mjx-container",
   ".pst-scrollable-table-container",
   ".cell_output .text_html",
   "pre",
@@ -20,8 +20,11 @@ function mark(box, { hidden, toTheRight }) {
   }
 }
 
+// Behind a formula in a line lies what is read out, which may be longer.
 function measure(box) {
-  const hidden = box.scrollWidth - box.clientWidth;
+  const inLine = box.matches("span.math > *");
+  const width = inLine ? box.firstElementChild.offsetWidth : box.scrollWidth;
+  const hidden = width - box.clientWidth;
   return { hidden, toTheRight: hidden - box.scrollLeft };
 }
 

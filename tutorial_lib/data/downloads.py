@@ -167,8 +167,12 @@ def read_tatoeba(*, folder=None, first=None):
     def parse(content):
         rows = [line.split("\t") for line in _lines(content)[:first]]
         for number, row in enumerate(rows, start=1):
-            if len(row) not in (2, 3):  # newer files name the author in the third
+            # Newer files name the author in the third column; lines may be empty.
+            if len(row) not in (2, 3) and row != [""]:
                 raise ValueError(f"line {number} has {len(row)} columns, not 2 or 3")
+        rows = [row for row in rows if row != [""]]
+        if not rows:
+            raise ValueError("it has no line")
         _check_languages(rows)
         return [(english, french) for english, french, *_ in rows]
 

@@ -20,8 +20,12 @@ import torch
 SPECIAL_TOKENS = ("<pad>", "<bos>", "<eos>", "<unk>")
 PAD, BOS, EOS, UNK = range(4)
 
+# A mark without a composed letter, as in x̂, stays with its letter; what says how an
+# emoji looks, with that.
+_LETTER = r"[\w\u0300-\u036f]"
+_LOOK = r"[\ufe00-\ufe0f\U0001f3fb-\U0001f3ff]"
 # Numbers, points in a row, words with inner hyphens; any other sign stands alone.
-_COMMON = r"\d+(?:[.,:]\d+)+|\.{2,}|\w+(?:-\w+)*|\S"
+_COMMON = rf"\d+(?:[.,:]\d+)+|\.{{2,}}|{_LETTER}+(?:-{_LETTER}+)*|\S{_LOOK}*"
 _TOKENS = {
     "en": re.compile(rf"(?<=\w)'\w+|{_COMMON}"),
     "fr": re.compile(
