@@ -38,3 +38,10 @@ def test_the_log_probability_of_a_sentence_counts_its_end():
         model.probability(("b",), EOS),
     ]
     assert model.log_prob(("a", "b")) == pytest.approx(math.log(math.prod(factors)))
+
+
+def test_a_trigram_falls_back_to_the_bigram_of_its_last_word():
+    model = NGram(TEXTS, 3)
+    b = (2 + 2 * 3 / 13) / 5  # of the bigram, after a
+    assert model.probability(("new", "a"), "b") == pytest.approx(b)
+    assert model.probability((EOS, "a"), "b") == pytest.approx((2 + 2 * b) / 5)
