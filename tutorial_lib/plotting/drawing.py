@@ -188,6 +188,23 @@ class Picture:
         shares = x / WIDTH, 1 - y / high, place.width / WIDTH, place.height / high
         return self.figure.add_axes(shares, **options)
 
+    def clock(self, place, hands, sector):
+        """Draw a clock face with ``hands`` {letter: (angle, color)}, in radians.
+
+        ``sector`` is (from, to, color): two angles and what fills the face between.
+        """
+        ax = self.inset(place, projection="polar")
+        ax.set(theta_direction=-1, theta_zero_location="N", rlim=(0, 1))
+        ax.set(xticks=[], yticks=[])
+        ax.spines["polar"].set(color=LIGHT["line"], lw=1)
+        begin, end, color = sector
+        pale = LIGHT[color], 2 * PALE
+        ax.bar(begin, 1, (end - begin) % math.tau, align="edge", color=pale)
+        for letter, (angle, color) in hands.items():
+            ax.plot([angle, angle], [0, 0.85], color=LIGHT[color], lw=3)
+            style = {"ha": "center", "va": "center", "size": SIZE}
+            ax.text(angle, 1.22, letter, color=LIGHT[color], **style)
+
     def _round(self, place, **style):
         form = f"round,pad=0,rounding_size={min(0.1, place.height / 2)}"
         size = place.width, place.height

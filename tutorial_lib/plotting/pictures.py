@@ -251,26 +251,14 @@ def show_rotary_encoding(positions, degrees):
         x = LEFT + wide * (column + 0.5)
         picture.text(x, 0.15, f"{turn}° per position", "quiet", size=10)
         for row, pair in enumerate(positions):
-            _hands(picture, Box(x, 0.85 + 1.3 * row, 0.8, 0.8), turn, pair)
+            query, key = (math.radians(turn * position) for position in pair)
+            face = Box(x, 0.85 + 1.3 * row, 0.8, 0.8)
+            hands = {"q": (query, "query"), "k": (key, "key")}
+            picture.clock(face, hands, (key, query, "value"))
     for row, (query, key) in enumerate(positions):
         y = 0.85 + 1.3 * row
         picture.names({y - 0.11: f"query {query}", y + 0.11: f"key {key}"})
     return picture.figure
-
-
-def _hands(picture, place, turn, positions):
-    """Draw a clock face with the hands of a query and of a key."""
-    ax = picture.inset(place, projection="polar")
-    ax.set(theta_direction=-1, theta_zero_location="N", rlim=(0, 1))
-    ax.set(xticks=[], yticks=[])
-    ax.spines["polar"].set(color=LIGHT["line"], lw=1)
-    query, key = (math.radians(turn * position) for position in positions)
-    apart, pale = (query - key) % math.tau, (LIGHT["value"], 2 * PALE)
-    ax.bar(key, 1, apart, align="edge", color=pale)
-    for letter, angle, color in (("q", query, "query"), ("k", key, "key")):
-        ax.plot([angle, angle], [0, 0.85], color=LIGHT[color], lw=3)
-        style = {"ha": "center", "va": "center", "size": 11}
-        ax.text(angle, 1.22, letter, color=LIGHT[color], **style)
 
 
 def show_transformer_block(weights, tokens, *, query):
