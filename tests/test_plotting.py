@@ -230,15 +230,6 @@ def test_the_paper_between_the_ends_of_a_range_has_the_color_of_its_curve():
     assert band.get_alpha() < 0.5 and legend(fig) == ["a", "b"]
 
 
-def test_notes_stand_beside_the_points_of_curves_with_an_x_of_their_own():
-    paths = {"T": ([0, 1], [0, 1]), "p": ([0, 1], [1, 0]), "k": ([0], [0])}
-    fig = show_curves(None, paths, notes={"T": [0.5, 1], "p": [0.7, 0.9]})
-    said = {(text.get_text(), text.xy) for text in fig.axes[0].texts}
-    assert said == {("0.5", (0, 0)), ("1", (1, 1)), ("0.7", (0, 1)), ("0.9", (1, 0))}
-    with pytest.raises(ValueError, match="zip"):
-        show_curves(None, paths, notes={"T": [0.5]})
-
-
 def ticks(axis):
     """Return what is written along an axis, within what is seen of it."""
     low, high = axis.get_view_interval()

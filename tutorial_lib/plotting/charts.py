@@ -23,9 +23,6 @@ DOTS = {"s": 20, "color": GREY, "alpha": 0.6}
 DASHES = (":", "-.", "--")  # of vertical lines
 ARROW = {"arrowprops": {"arrowstyle": "-|>", "color": LIGHT["query"], "lw": 2}}
 BESIDE = {"xytext": (6, 6), "textcoords": "offset points", "weight": "bold"}
-SMALL = {"textcoords": "offset points", "fontsize": 8}
-BELOW = SMALL | {"xytext": (-3, -3), "ha": "right", "va": "top"}
-ABOVE = SMALL | {"xytext": (3, 3), "ha": "left", "va": "bottom"}
 NUMBER = 0.3  # inches that a bar's number needs
 
 
@@ -35,7 +32,6 @@ def show_curves(
     *,
     points=None,
     vlines=None,
-    notes=None,
     ranges=None,
     xlabel="",
     ylabel="",
@@ -47,18 +43,17 @@ def show_curves(
     ``curves`` maps a label to values (x,), or without ``x`` to a pair (x, y); a
     curve whose label starts with "true" is dashed. A dictionary of such dictionaries
     makes one panel each, titled by its key; a label has the same color in all.
-    ``points`` maps a label to a pair (x, y) scattered into every panel, ``vlines`` one
-    to the x of a vertical line, and ``notes`` that of a curve to what is written beside
-    its points. ``ranges`` maps one to its lowest and its highest values (x,), between
-    which the paper is tinted. The scales are matplotlib's: linear, log or symlog.
+    ``points`` maps a label to a pair (x, y) scattered into every panel, and ``vlines``
+    one to the x of a vertical line. ``ranges`` maps one to its lowest and its highest
+    values (x,), between which the paper is tinted. The scales are matplotlib's: linear,
+    log or symlog.
     Raises ValueError if there is no curve.
     """
     if not curves:
         raise ValueError("there is no curve to show: map a label to values (x,)")
     nested = isinstance(next(iter(curves.values())), dict)
     panels = curves if nested else {"": curves}
-    widest = 1 if notes else 3  # notes beside points that are close need the width
-    columns = 2 if len(panels) == 4 else min(len(panels), widest)
+    columns = 2 if len(panels) == 4 else min(len(panels), 3)
     size = (WIDTH, 1.6 * -(-len(panels) // columns) + 0.6 if nested else 2.9)
     labels = dict.fromkeys(label for lines in panels.values() for label in lines)
     colors = dict(zip(labels, cycle(CYCLE), strict=False))
@@ -68,7 +63,7 @@ def show_curves(
         for ax, (title, lines) in zip(axes, panels.items(), strict=True):
             _draw_points(ax, points or {})
             _tint_ranges(ax, x, ranges or {}, colors)
-            _draw_lines(ax, x, lines, colors, notes or {})
+            _draw_lines(ax, x, lines, colors)
             for style, (label, at) in zip(DASHES, (vlines or {}).items(), strict=False):
                 ax.axvline(at, color=GREY, ls=style, label=label)
             ax.set(title=title, xscale=xscale, yscale=yscale)
@@ -91,8 +86,8 @@ def _tint_ranges(ax, x, ranges, colors):
         ax.fill_between(x, array(low), array(high), **tint)
 
 
-def _draw_lines(ax, x, lines, colors, notes):
-    """Draw lines, and beside their points what is said of them: below the first."""
+def _draw_lines(ax, x, lines, colors):
+    """Draw lines, with a marker at each point where there are few."""
     for label, line in lines.items():
         across, up = map(array, line if x is None else (x, line))
         style = {"color": colors[label], "marker": "o", "ms": 3}
@@ -101,11 +96,6 @@ def _draw_lines(ax, x, lines, colors, notes):
         elif len(across) > FEW:
             del style["marker"]
         ax.plot(across, up, label=label, **style)
-        if label in notes:
-            side = BELOW if label == next(iter(notes)) else ABOVE
-            ax.margins(y=0.2)  # room for the notes of the highest and the lowest
-            for said, *at in zip(notes[label], across, up, strict=True):
-                ax.annotate(str(said), at, color=colors[label], **side)
 
 
 def _number_x(ax, x, inches):
