@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 
 from tutorial_lib.plotting.colors import LIGHT
-from tutorial_lib.plotting.drawing import LEFT, PALE, Box, Picture, numbered
+from tutorial_lib.plotting.drawing import LEFT, PALE, ROLES, Box, Picture, numbered
 from tutorial_lib.plotting.panels import WIDTH, array
 from tutorial_lib.shapes import check_shapes
 
@@ -189,27 +189,19 @@ def _write(picture, words, y, colors):
 
 def show_self_attention(weights, tokens, *, query):
     """Draw a token whose query meets all keys, and what comes back of the values."""
-    picture, count = Picture(4.0), len(tokens)
-    for matrix, color, y in zip("QKV", LIGHT, (1.0, 1.95, 2.85), strict=False):
+    picture, rows = Picture(4.0), []
+    words = picture.row(tokens, 0.3, _only(tokens, query, "query"), name="tokens")
+    for y, name in ((1.0, "queries"), (1.95, "keys"), (2.85, "values")):
+        color, aside = ROLES[name], (y - 1.95) * max(0.2, 0.33 * words[0].width)
+        hues = color if y > 1 else _only(tokens, query, color)
+        at = {"name": name, "left": LEFT + aside, "right": WIDTH + aside}
+        rows.append(picture.row(name[0] * len(tokens), y, hues, **at))
         picture.lane(y, 0.5, color)
-        picture.names({y + 0.2: f"W_{matrix}"}, size=9)
-    blue, green = (_only(tokens, query, color) for color in ("query", "value"))
-    words = picture.row(tokens, 0.3, blue, name="tokens")
-    beside = max(0.2, 0.32 * words[0].width)  # q to the left of k, v to its right
-
-    def computed(letter, y, colors, name, aside):
-        span = {"left": LEFT + aside, "right": WIDTH + aside}
-        return picture.row(letter * count, y, colors, name=name, **span)
-
-    asks = computed("q", 1.0, blue, "queries", -beside)
-    keys = computed("k", 1.95, "key", "keys", 0)
-    values = computed("v", 2.85, "value", "values", beside)
-    outputs = picture.row(tokens, 3.7, green, name="outputs")
-    for row, color in ((asks, "query"), (keys, "key"), (values, "value")):
-        for word, vector in zip(words, row, strict=True):
-            above = vector.x, word.edge(0, 1)[1]
-            picture.arrow(above, vector, color, weight=0.1)
-    _attend(picture, weights, asks[query], keys, values, outputs[query])
+        picture.names({y + 0.2: f"W_{name[0].upper()}"}, size=9)
+        for vector in rows[-1]:
+            picture.arrow((vector.x, words[0].edge(0, 1)[1]), vector, color, weight=0.1)
+    outputs = picture.row(tokens, 3.7, _only(tokens, query, "value"), name="outputs")
+    _attend(picture, weights, rows[0][query], *rows[1:], outputs[query])
     return picture.figure
 
 
