@@ -52,6 +52,9 @@ PICTURES = {
     "product": lambda: show_scaled_dot_product(
         torch.eye(3), torch.ones(4, 3).tril(), torch.ones(4, 2), query=1
     ),
+    "product of words": lambda: show_scaled_dot_product(
+        *torch.eye(6).view(3, 6, 2), query=4, tokens=SENTENCE
+    ),
     "self-attention": lambda: show_self_attention(WEIGHTS, SENTENCE, query=4),
     "heads": lambda: show_multi_head_attention(
         HEADS, ["dog", "gave", "a", "bone"], query=1
@@ -203,6 +206,16 @@ def test_the_matrices_of_a_product_have_their_shapes_and_numbers():
     exact = torch.softmax(torch.ones(4, 3).tril().T / math.sqrt(3), dim=-1)
     strength = torch.tensor([[0.35], [1.0], [0.35]])
     assert weights == pytest.approx((exact / exact.max() * strength).flatten().tolist())
+
+
+def test_tokens_name_the_rows_of_queries_and_values_and_the_columns_of_keys():
+    found = texts(PICTURES["product of words"]())
+    query, key, value = np.array([found[token] for token in SENTENCE]).swapaxes(0, 1)
+    for down in (query, value):
+        assert np.ptp(down[:, 0]) == 0 and (np.diff(down[:, 1]) > 0).all()
+    assert np.ptp(key[:, 1]) == 0 and (np.diff(key[:, 0]) > 0).all()
+    assert query[0, 0] < key[0, 0] < key[-1, 0] < value[0, 0]
+    assert key[0, 1] < query[0, 1] and value[-1, 1] < query[0, 1]
 
 
 def test_masks_draw_a_line_for_each_pair_and_fill_its_cell():

@@ -21,8 +21,10 @@ from tutorial_lib.plotting.panels import LETTER, STYLE, WIDTH, array
 
 LEFT = 0.78  # inches for the names of rows
 HEIGHT = 0.34  # inches of a box
+NEAR = 0.12  # inches between matrices that are multiplied
 PALE = 0.12  # how opaque the inside of a box is, and what stands back
 SIZE = 11  # points of a letter
+SMALL = 9  # points of a letter beside cells
 THICK = 8  # points of a line of weight 1
 ROLES = {  # what has a color of its own where it is named
     **dict.fromkeys(("query", "queries", "attention", "decoder"), "query"),
@@ -162,17 +164,29 @@ class Picture:
         height, width = (side * count for count in numbers.shape)
         return Box(x + width / 2, y + height / 2, width, height)
 
-    def matrix(self, x, y, name, numbers, color, *, side, chosen=None, is_above=False):
+    def matrix(
+        self, x, y, name, numbers, color, *, above=False, rows=(), columns=(), **style
+    ):
         """Draw a named matrix below ``y`` or above it, and return where it ends.
 
-        ``side`` and ``chosen`` are those of `cells`; its shape stands at its name.
+        ``rows`` and ``columns`` are words beside its cells, and ``style`` what `cells`
+        takes. Its shape stands at its name.
         """
-        top = y - side * len(numbers) if is_above else y
-        place = self.cells(x, top, numbers, color, side=side, chosen=chosen)
-        at = top - 0.36 if is_above else place.edge(0, 1)[1] + 0.17
+        side = style["side"]
+        top = y - side * len(numbers) if above else y
+        place = self.cells(x, top, numbers, color, **style)
+        for i, word in enumerate(rows):
+            at = x - 0.06, top + side * (i + 0.5)
+            self.text(*at, word, color, size=SMALL, align="right")
+        for i, word in enumerate(columns):
+            at = x + side * (i + 0.5), top - 0.06
+            self.text(*at, word, color, size=SMALL).set(rotation=90, va="bottom")
+        at = place.edge(0, 1)[1] + 0.17
+        if above:
+            at = top - 0.36 - room(columns)
         self.text(place.x, at, name, color)
         shape = f"({', '.join(map(str, numbers.shape))})"
-        self.text(place.x, at + 0.2, shape, "quiet", size=9)
+        self.text(place.x, at + 0.2, shape, "quiet", size=SMALL)
         return x + place.width
 
     def image(self, place, image):
@@ -223,6 +237,11 @@ def _facing(one, other):
 
 def _inches(words, size):
     return LETTER * size / 10 * len(words)
+
+
+def room(words):
+    """Return how many inches the longest of small ``words`` beside cells needs."""
+    return max((_inches(word, SMALL) for word in words), default=0)
 
 
 def numbered(letter, number):

@@ -14,12 +14,20 @@ import torch
 import torch.nn.functional as F
 
 from tutorial_lib.plotting.colors import LIGHT
-from tutorial_lib.plotting.drawing import LEFT, PALE, ROLES, Box, Picture, numbered
+from tutorial_lib.plotting.drawing import (
+    LEFT,
+    NEAR,
+    PALE,
+    ROLES,
+    Box,
+    Picture,
+    numbered,
+    room,
+)
 from tutorial_lib.plotting.panels import WIDTH, array
 from tutorial_lib.shapes import check_shapes
 
 MIDDLE = (LEFT + WIDTH) / 2
-NEAR = 0.12  # inches between matrices that are multiplied
 ASIDE = 0.17  # inches from the middle of a column to its stream and to its layers
 
 
@@ -75,27 +83,28 @@ def show_kernel(keys, values, *, query, width, key="{:g}", value="{:g}"):
     return picture.figure
 
 
-def show_scaled_dot_product(queries, keys, values, *, query):
+def show_scaled_dot_product(queries, keys, values, *, query, tokens=()):
     """Draw softmax(Q Kᵀ / √d_k) V as matrices: eq. 1 of Vaswani et al. (2017).
 
     ``queries`` (query, d_k), ``keys`` (key, d_k) and ``values`` (key, d_v) fill the
-    cells. Raises ValueError if they do not fit together.
+    cells, ``tokens`` name them. Raises ValueError if they do not fit together.
     """
     check_shapes(queries, keys, values)
     scores = queries @ keys.T  # (query, key)
     weights = torch.softmax(scores / keys.shape[-1] ** 0.5, dim=-1)
-    width = queries.shape[-1] + 2 * len(keys) + values.shape[-1]
-    side = min(0.26, (WIDTH - 1.4) / width)
-    left, y = (WIDTH - 1.2 - width * side) / 2, 0.6 + side * max(keys.shape)
+    width, named = queries.shape[-1] + 2 * len(keys) + values.shape[-1], room(tokens)
+    side = min(0.26, (WIDTH - 1.4 - 1.2 * named) / width)
+    left = (WIDTH - 1.2 - width * side + 0.9 * named) / 2
+    y = 0.6 + max(side * len(keys), side * keys.shape[-1] + named)
     picture = Picture(y + side * len(queries) + 0.5)
     style = {"side": side, "chosen": query}
-    asked = picture.matrix(left, y, "queries", queries, "query", **style)
+    asked = picture.matrix(left, y, "queries", queries, "query", rows=tokens, **style)
     scored = picture.matrix(asked + NEAR, y, "scores", scores, "quiet", **style)
     weighed = picture.matrix(scored + 1, y, "weights", weights, "query", **style)
     picture.matrix(weighed + NEAR, y, "outputs", weights @ values, "value", **style)
-    above = {"side": side, "is_above": True}
-    picture.matrix(asked + NEAR, y - NEAR, "keysᵀ", keys.T, "key", **above)
-    picture.matrix(weighed + NEAR, y - NEAR, "values", values, "value", **above)
+    above, low = {"side": side, "above": True}, y - NEAR
+    picture.matrix(asked + NEAR, low, "keysᵀ", keys.T, "key", columns=tokens, **above)
+    picture.matrix(weighed + NEAR, low, "values", values, "value", rows=tokens, **above)
     middle = y + side * len(queries) / 2
     picture.arrow((scored, middle), (scored + 1, middle), "ink")
     picture.text(scored + 0.5, middle - 0.17, r"÷ $\sqrt{d_k}$").set_parse_math(True)
