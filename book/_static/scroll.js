@@ -10,10 +10,10 @@ const scrolling = [
 ];
 const readableWhenShrunk = 600; // pixels: pictures up to this width need not scroll
 
-function mark(box, { hidden, toTheRight }) {
-  box.classList.toggle("wide", hidden > 2);
-  box.classList.toggle("more", toTheRight > 2);
-  if (hidden > 2) {
+function mark(box, { scrolls, toTheRight }) {
+  box.classList.toggle("wide", scrolls);
+  box.classList.toggle("more", scrolls && toTheRight > 2);
+  if (scrolls) {
     box.tabIndex = 0;
   } else {
     box.removeAttribute("tabindex");
@@ -23,9 +23,12 @@ function mark(box, { hidden, toTheRight }) {
 // Behind a formula in a line lies what is read out, which may be longer.
 function measure(box) {
   const inLine = box.matches("span.math > *");
-  const width = inLine ? box.firstElementChild.offsetWidth : box.scrollWidth;
-  const hidden = width - box.clientWidth;
-  return { hidden, toTheRight: hidden - box.scrollLeft };
+  const widthOf = (part) => part.getBoundingClientRect().width;
+  const hidden = inLine
+    ? widthOf(box.firstElementChild) - widthOf(box)
+    : box.scrollWidth - box.clientWidth;
+  const scrolls = hidden > (inLine ? 1 : 2); // pixels, which need not be seen
+  return { scrolls, toTheRight: hidden - box.scrollLeft };
 }
 
 // All is measured before anything is marked: a page is then laid out once, not once a box.
