@@ -1,5 +1,6 @@
 """Which chapters there are, how a notebook is written, and what a run gives back."""
 
+import atexit
 import errno
 import json
 import os
@@ -115,6 +116,8 @@ def test_a_kernel_that_dies_and_a_cell_that_never_ends_are_told_apart(tmp_path):
 @pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_stops_a_run_and_keeps_what_was_shown(tmp_path):
     press = "import os, signal, time\nos.kill(os.getppid(), signal.SIGINT)\n"
+    left_to_do = atexit._ncallbacks()
     ran, failure = run(notebook("1", f"{press}time.sleep(60)"), tmp_path)
     assert failure == STOPPED
+    assert atexit._ncallbacks() == left_to_do  # no kernel is left, and no traceback
     assert code_cells(ran)[0]["outputs"]

@@ -7,11 +7,12 @@ This module does not know what the notebooks are about, nor who runs them and wh
 """
 
 import asyncio
+import atexit
 import json
 import os
 import platform
 import sys
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
 from pathlib import Path
 
@@ -152,12 +153,27 @@ def _execute(client):
     """
     running = client.async_execute(env=os.environ | ENVIRONMENT | {"PYTHONPATH": ROOT})
     loop = asyncio.new_event_loop()
+    task = loop.create_task(running)
     with closing(loop), ThreadPoolExecutor(1) as pool:
-        task = loop.create_task(running)
-        done = pool.submit(loop.run_until_complete, task)
+        done = pool.submit(_finish, loop, task)
         try:
             done.result()
         except KeyboardInterrupt:
             client.shutdown_kernel = "immediate"
             loop.call_soon_threadsafe(task.cancel)
             raise
+        finally:
+            wait([done])
+            if client.km is None:  # else its kernel ends with this process
+                atexit.unregister(client._cleanup_kernel)
+
+
+def _finish(loop, task):
+    """Run a loop until its task has ended, and cancel whatever else runs on it."""
+    try:
+        return loop.run_until_complete(task)
+    finally:
+        others = asyncio.all_tasks(loop)
+        for other in others:
+            other.cancel()
+        loop.run_until_complete(asyncio.gather(*others, return_exceptions=True))
