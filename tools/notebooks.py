@@ -176,4 +176,5 @@ def _finish(loop, task):
         others = asyncio.all_tasks(loop)
         for other in others:
             other.cancel()
-        loop.run_until_complete(asyncio.gather(*others, return_exceptions=True))
+        if others:
+            loop.run_until_complete(asyncio.wait(others))
