@@ -14,8 +14,9 @@ from tutorial_lib.ablation import (
 )
 from tutorial_lib.attention import KVCache, MultiHeadAttention
 from tutorial_lib.gpt import GPT
+from tutorial_lib.llama import GroupedQueryAttention, Llama
 from tutorial_lib.masks import padding_mask
-from tutorial_lib.position import ALiBi, PositionedAttention
+from tutorial_lib.position import ALiBi, PositionedAttention, RotaryEncoding
 from tutorial_lib.recording import record_attention
 from tutorial_lib.transformer import DecoderLayer, EncoderLayer
 
@@ -164,6 +165,14 @@ PATHS = {
     "GPT": (
         GPT(5, 8, 2, 1, max_tokens=4), "layers.0.attention",
         lambda model, x, mask: model(tokens=TOKENS, kv_cache=KVCache()),
+    ),
+    "grouped queries": (
+        GroupedQueryAttention(8, 2, 1, rotary=RotaryEncoding(4)), "",
+        lambda layer, x, mask: layer(x, x, x, mask, causal=True),
+    ),
+    "Llama": (
+        Llama(5, 8, 2, 1, 1, max_tokens=4), "layers.0.attention",
+        lambda model, x, mask: model(TOKENS),
     ),
 }  # fmt: skip
 TOKENS = torch.tensor([[1, 2, 3, 4], [4, 3, 2, 1]])

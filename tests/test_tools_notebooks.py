@@ -1,10 +1,11 @@
 """Which chapters there are, how a notebook is written, and what a run gives back."""
 
-import atexit
 import errno
 import json
 import os
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +20,7 @@ from tools.notebooks import (
 )
 
 pytest.importorskip("nbclient")
+ROOT = Path(__file__).parents[1]
 
 
 def notebook(*sources):
@@ -116,8 +118,26 @@ def test_a_kernel_that_dies_and_a_cell_that_never_ends_are_told_apart(tmp_path):
 @pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_stops_a_run_and_keeps_what_was_shown(tmp_path):
     press = "import os, signal, time\nos.kill(os.getppid(), signal.SIGINT)\n"
-    left_to_do = atexit._ncallbacks()
     ran, failure = run(notebook("1", f"{press}time.sleep(60)"), tmp_path)
     assert failure == STOPPED
-    assert atexit._ncallbacks() == left_to_do  # no kernel is left, and no traceback
     assert code_cells(ran)[0]["outputs"]
+
+
+def test_ctrl_c_leaves_no_traceback_when_the_program_ends(tmp_path):
+    press = "import os, signal, time\nos.kill(os.getppid(), signal.SIGINT)\n"
+    program = (
+        "import pathlib, signal\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from tools.notebooks import run\n"
+        f"stopped = {notebook(f'{press}time.sleep(60)')}\n"
+        "print(run(stopped, pathlib.Path.cwd())[1])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == (f"{STOPPED}\n", "")
