@@ -88,6 +88,7 @@ def test_gradient_times_input_is_exact_for_what_is_linear():
         return (embedding(tokens) * gradient).sum(dim=(1, 2))
 
     found = gradient_times_input(answer, tokens, embedding)
+    assert not found.requires_grad
     expected = (embedding.weight[tokens] * gradient).sum(-1)
     assert torch.allclose(found, expected, atol=1e-5)
     assert embedding.weight.grad is None and not embedding._forward_hooks

@@ -35,6 +35,7 @@ def test_accuracy_is_the_share_of_equal_class_numbers(pairs):
     predictions, targets = torch.tensor(pairs).T
     share = pytest.approx(sum(one == other for one, other in pairs) / len(pairs))
     assert accuracy(predictions, targets) == share
+    assert isinstance(accuracy(predictions, targets), float)
     assert accuracy([predictions.tolist()], [targets.tolist()]) == share
 
 
