@@ -132,9 +132,10 @@ class TestTorchsFusedFunction:
         assert_close(maps[""], masked_softmax(scores, mask))
 
     def test_causal_lets_query_i_attend_to_keys_0_to_i_and_heads_may_share_keys(self):
-        Q, (K, V) = torch.randn(3, 4, 4, 8), torch.randn(2, 3, 2, 5, 8)
+        Q, (K, V) = torch.randn(3, 6, 4, 8), torch.randn(2, 3, 2, 5, 8)
         maps = recorded(self.FUSED, Q, K, V, is_causal=True, enable_gqa=True)
-        assert_close(maps[""], attention_weights(Q, K[:, [0, 0, 1, 1]], CAUSAL[:4]))
+        keys = K[:, [0, 0, 0, 1, 1, 1]]
+        assert_close(maps[""], attention_weights(Q, keys, CAUSAL[:4]))
 
     @pytest.mark.parametrize("axes", [(), (3,), (3, 2), (2, 3, 2)])
     def test_there_are_always_a_batch_and_a_head_axis(self, axes):
@@ -422,9 +423,21 @@ class TestAttentionInPieces:
     def test_a_warning_names_the_layers_that_have_no_map(self):
         model = Model(lambda x: model.own(*[model.layer(x)[:, None]] * 3))
         model.layer, model.own = TwoLayers(), own_softmax(NOT_FOLLOWED["cat"])
-        with pytest.warns(UserWarning, match=r"followed in 'own' \(cat\)"):
-            maps = recorded(model, torch.randn(3, 5, 8))
+        with (
+            pytest.warns(UserWarning, match=r"followed in 'own' \(cat\)") as warned,
+            record_attention(model) as maps,
+        ):
+            model(torch.randn(3, 5, 8))
+        assert warned[0].filename == __file__
         assert list(maps) == ["layer.first", "layer.second"]
+
+    def test_one_row_of_a_softmax_is_no_map(self):
+        scores = torch.randn(5)
+        model = Model(
+            lambda x: (x @ x.mT).softmax(-1) @ x + (scores.softmax(-1) @ x)[:, None]
+        )
+        x = torch.randn(3, 5, 8)
+        assert_close(recorded(model, x)[""], (x @ x.mT).softmax(-1)[:, None])
 
     def test_only_the_last_call_counts(self):
         model = own_softmax(lambda w, V: (w[:, :, :2] if len(V) == 2 else w) @ V)
@@ -445,7 +458,9 @@ class TestAttentionInPieces:
         from torch.nn.attention.flex_attention import flex_attention
 
         x = torch.randn(1, 2, 16, 16)
-        refuse(Model(lambda x: flex_attention(x, x, x)), x, because="flex_attention")
+        refuse(
+            Model(lambda x: flex_attention(x, x, x)), x, because=r"\(flex_attention\)$"
+        )
 
     @pytest.mark.parametrize(
         "attend", [own_softmax(USES["@"]), TestTorchsFusedFunction.FUSED]
