@@ -88,6 +88,13 @@ def test_no_cell_shows_an_error_or_a_warning(path):
     assert named(code_cells(path), failed) == []
 
 
+def test_no_cell_was_run_without_the_data_it_asks_for(path):
+    def lacking(cell):
+        return any("could not be downloaded" in text for text in shown_by(cell).values())
+
+    assert named(code_cells(path), lacking) == []
+
+
 def test_cells_are_named_by_short_words_and_once(path):
     names = [cell["id"] for cell in read_notebook(path)["cells"]]
     assert [name for name in names if len(name) > 32 or not WORD.fullmatch(name)] == []
