@@ -90,7 +90,9 @@ def test_no_cell_shows_an_error_or_a_warning(path):
 
 def test_no_cell_was_run_without_the_data_it_asks_for(path):
     def lacking(cell):
-        return any("could not be downloaded" in text for text in shown_by(cell).values())
+        return any(
+            "could not be downloaded" in text for text in shown_by(cell).values()
+        )
 
     assert named(code_cells(path), lacking) == []
 
