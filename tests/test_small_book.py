@@ -292,6 +292,7 @@ def test_all_answers_stay_open_from_page_to_page_until_questions_are_asked_again
     assert is_open(page) and "ELSEWHERE" in page.evaluate(SEEN)
     assert page.locator(":focus").inner_text() == "Right is: One of two."
     page.reload()
+    page.get_by_role("button", name="Ask me again").first.wait_for()
     page.wait_for_function(MATH_IS_SET)
     assert is_open(page) and "ELSEWHERE" in page.evaluate(SEEN)
     assert page.get_by_role("button", name="Show").count() == 0
