@@ -260,7 +260,6 @@ def table(folder):
             lambda: text.pad([[]], WORDS),
             lambda: text.pad(["a"], WORDS),
         ),
-        (text.encode_prompt, ValueError, lambda: text.encode_prompt("b", WORDS)),
         (
             text.Batches,
             ValueError,

@@ -22,7 +22,7 @@ from tutorial_lib.data import (
     pad,
     tokenize,
 )
-from tutorial_lib.data.text import UNK, aligned_word, encode_prompt
+from tutorial_lib.data.text import UNK, aligned_word
 
 MULTI30K = Path(__file__).parents[2] / "shared" / "data" / "multi30k"
 
@@ -252,16 +252,6 @@ def test_no_pairs_and_empty_sides_are_refused():
     empty = SentencePair(("go",), ())
     with pytest.raises(ValueError, match=r"must have a word, got .*\('go',\)"):
         Batches([*PAIRS, empty], SOURCE, TARGET, batch_size=2)
-
-
-def test_a_prompt_begins_with_bos_and_its_unknown_words_are_refused():
-    vocabulary = Vocabulary([["le", "chat", "dort"]])
-    tokens = encode_prompt("le chat", vocabulary)
-    assert tokens.tolist() == [[BOS, *vocabulary.encode(["le", "chat"])]]
-    assert encode_prompt("", vocabulary).tolist() == [[BOS]]
-    said = "lacks chien, oie: a prompt may use its 7 words, such as chat, dort, le$"
-    with pytest.raises(ValueError, match=said):
-        encode_prompt("le chien oie chien", vocabulary)
 
 
 def test_the_french_word_for_a_word_is_the_first_of_several():

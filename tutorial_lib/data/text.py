@@ -162,22 +162,6 @@ def pad_sequences(sequences):
     return padded, lengths
 
 
-def encode_prompt(text, vocabulary):
-    """Encode a prompt, words between blanks, as token ids (1, token) behind ``BOS``.
-
-    Raises ValueError for a word that the vocabulary lacks, since a model that reads
-    ``<unk>`` continues something else.
-    """
-    words = text.split()
-    unknown = sorted({word for word in words if word not in vocabulary})
-    if unknown:
-        raise ValueError(
-            f"the vocabulary lacks {', '.join(unknown)}: a prompt may use its "
-            f"{len(vocabulary)} words, such as {', '.join(vocabulary.tokens[4:9])}"
-        )
-    return torch.tensor([[BOS, *vocabulary.encode(words)]])
-
-
 class Batch(NamedTuple):
     """Encoded sentence pairs, padded with ``PAD``: integer tensors and nothing else.
 

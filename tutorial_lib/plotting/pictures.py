@@ -198,19 +198,22 @@ def _write(picture, words, y, colors):
 
 def show_self_attention(weights, tokens, *, query):
     """Draw a token whose query meets all keys, and what comes back of the values."""
-    picture, rows = Picture(4.0), []
+    picture, rows = Picture(4.0), {}
     words = picture.row(tokens, 0.3, _only(tokens, query, "query"), name="tokens")
-    for y, name in ((1.0, "queries"), (1.95, "keys"), (2.85, "values")):
-        color, aside = ROLES[name], (y - 1.95) * max(0.2, 0.33 * words[0].width)
-        hues = color if y > 1 else _only(tokens, query, color)
-        at = {"name": name, "left": LEFT + aside, "right": WIDTH + aside}
-        rows.append(picture.row(name[0] * len(tokens), y, hues, **at))
+    beside = max(0.2, 0.33 * words[0].width)  # queries to the left of keys
+    below = words[0].edge(0, 1)[1]
+    places = {"queries": (1.0, -beside), "keys": (1.95, 0), "values": (2.85, beside)}
+    for name, (y, aside) in places.items():
+        color, at = ROLES[name], {"left": LEFT + aside, "right": WIDTH + aside}
+        colors = _only(tokens, query, color) if name == "queries" else color
+        rows[name] = picture.row(name[0] * len(tokens), y, colors, name=name, **at)
         picture.lane(y, 0.5, color)
         picture.names({y + 0.2: f"W_{name[0].upper()}"}, size=9)
-        for vector in rows[-1]:
-            picture.arrow((vector.x, words[0].edge(0, 1)[1]), vector, color, weight=0.1)
+        for vector in rows[name]:
+            picture.arrow((vector.x, below), vector, color, weight=0.1)
     outputs = picture.row(tokens, 3.7, _only(tokens, query, "value"), name="outputs")
-    _attend(picture, weights, rows[0][query], *rows[1:], outputs[query])
+    asks = rows["queries"][query]
+    _attend(picture, weights, asks, rows["keys"], rows["values"], outputs[query])
     return picture.figure
 
 
