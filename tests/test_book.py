@@ -51,22 +51,18 @@ THIN = """parts => {
   for (const element of [...document.querySelectorAll(parts)].reverse())
     if (!first.has(element) && !element.firstElementChild) element.remove();
 }"""
-CODE_AND_FORMULAS = "pre *, mjx-container, mjx-container *"
+CODE_AND_FORMULAS = "pre *, math, math *"
 ALL_BUT_FIGURES = "body :not([data-figure], [data-figure] *, main, article)"
 IS_THEME = """theme => {
   const figures = [...document.querySelectorAll("[data-figure]")];
   return document.documentElement.dataset.theme === theme && figures.every((host) =>
     !host.shadowRoot || host.hasAttribute("data-dark") === (theme === "dark"));
 }"""  # figures turn a moment after the page
-MATH_IS_SET = """() => {
-  const loaded = window.MathJax?.startup?.promise;
-  return document.querySelector(".math") ? loaded?.then(() => true) : true;
-}"""
 UNSET_MATH = """() => {
   const formulas = [...document.querySelectorAll(".math")];
-  const unset = formulas.filter(formula => !formula.querySelector("mjx-container"));
-  const wrong = [...document.querySelectorAll("mjx-merror, [data-mjx-error]")];
-  return [...unset, ...wrong].map(formula => formula.textContent);
+  const box = formula => formula.querySelector("math > *")?.getBoundingClientRect();
+  return formulas.filter(one => one.checkVisibility() && !box(one)?.width)
+    .map(formula => formula.textContent);
 }"""
 RAW_TEX = re.compile(r"\$\$|\\\(|\\\[|\\(frac|sum|sqrt|mathbf|operatorname)\b")
 OPEN = "() => document.querySelectorAll('.show').forEach(button => button.click())"
@@ -84,13 +80,13 @@ OFF_SCREEN = """() => {
   const limit = part => Math.min(innerWidth, end(part.closest("div.math, td, body")),
     end(part.closest("p, li, body"))) + 1;
   return [...document.querySelectorAll(`.bd-article :is(
-    button, figure, img, li, mjx-math, p, pre, summary, table, td)`)]
+    button, figure, img, li, math, p, pre, summary, table, td)`)]
     .filter(part => end(part) > limit(part) && !scrolls(part))
     .map(part => `${part.tagName}: ${part.textContent}`);
 }"""
 PROSE = """() => {
   const article = document.querySelector("article, main").cloneNode(true);
-  article.querySelectorAll("pre, code, mjx-container, script, style")
+  article.querySelectorAll("pre, code, math, script, style")
     .forEach(element => element.remove());
   return article.textContent;
 }"""
@@ -156,12 +152,6 @@ def test_a_page_tells_a_search_engine_what_it_begins_with(page_file):
     assert 40 < len(html.unescape(told)) <= 162
     assert f'<meta property="og:description" content="{told}">' in text
     assert '<meta property="og:title"' in text
-
-
-@each(READ)
-def test_a_page_loads_mathjax_if_it_has_a_formula(page_file):
-    text = page_file.read_text(encoding="utf-8")
-    assert ("tex-chtml.js" in text) == ('class="math' in text)
 
 
 @each(PAGES)
@@ -302,7 +292,6 @@ def visit(browser, barriers):
 
 
 def on_a_phone(page):
-    page.wait_for_function(MATH_IS_SET)
     page.evaluate(OPEN)
     page.set_viewport_size(NARROW)
     page.evaluate(NEXT_FRAME)
@@ -379,8 +368,7 @@ def test_the_front_door_leads_to_the_introduction(page_at):
 def test_without_javascript_the_text_and_the_pictures_are_there(page_file, page_at):
     page = page_at(page_file, java_script_enabled=False)
     assert page.locator("article h1").is_visible()
-    has_formulas = page.locator("article .math").count() > 0
-    assert page.locator("p.no-script").count() == has_formulas
+    assert page.evaluate(UNSET_MATH) == []
     for picture in page.locator("article img:not(.only-dark)").all():
         assert picture.is_visible()
         assert picture.bounding_box()["width"] > 50

@@ -179,7 +179,6 @@ const {setAttribute} = Element.prototype;
 Element.prototype.setAttribute = function (name, value) {
   setAttribute.call(this, name, name === "hidden" ? "" : value);
 };"""
-MATH_IS_SET = "() => MathJax.startup.promise.then(() => true)"
 
 
 @pytest.fixture
@@ -188,10 +187,7 @@ def chapter_at(built, page_at):
 
     def open_chapter(place="", **options):
         file = built / "_build/html/notebooks/08_two.html"
-        page = page_at(file.as_uri() + place, **options)
-        if options.get("java_script_enabled", True):
-            page.wait_for_function(MATH_IS_SET)
-        return page
+        return page_at(file.as_uri() + place, **options)
 
     return open_chapter
 
@@ -229,7 +225,7 @@ def test_a_wrong_choice_by_mouse_says_and_marks_what_is_right_and_counts(chapter
     page = chapter_at()
     option(page, "nothing").click()
     assert verdict(page).startswith("Not this time. Right is:")
-    assert page.get_by_role("status").first.locator("mjx-container").count() == 1
+    assert page.get_by_role("status").first.locator("math").count() == 1
     assert is_open(page)
     page.locator(".options").first.locator(".right").click(force=True)
     marks = page.locator(".options").first.locator(".told").all_inner_texts()
@@ -266,7 +262,6 @@ def test_in_firefox_a_choice_and_a_link_open_the_answer(built, firefox):
         lambda page: page.get_by_role("link", name="what waits").click(),
     ):
         with opened(firefox, file) as (page, problems):
-            page.wait_for_function(MATH_IS_SET)
             assert not is_open(page)
             act(page)
             page.wait_for_function("() => !document.querySelector('.answer').hidden")
@@ -293,7 +288,6 @@ def test_all_answers_stay_open_from_page_to_page_until_questions_are_asked_again
     assert page.locator(":focus").inner_text() == "Right is: One of two."
     page.reload()
     page.get_by_role("button", name="Ask me again").first.wait_for()
-    page.wait_for_function(MATH_IS_SET)
     assert is_open(page) and "ELSEWHERE" in page.evaluate(SEEN)
     assert page.get_by_role("button", name="Show").count() == 0
     page.get_by_role("button", name="Ask me again").first.click()
@@ -409,7 +403,7 @@ def test_a_chapter_has_no_barriers_before_and_after_a_choice(
     assert barriers(page) == []
 
 
-@pytest.mark.parametrize("wide", ["#equation-eq-8-1 mjx-container", ".wide:has(table)"])
+@pytest.mark.parametrize("wide", ["#equation-eq-8-1 .formula", ".wide:has(table)"])
 def test_on_a_phone_what_is_wide_scrolls_and_says_so_until_its_end(chapter_at, wide):
     page = chapter_at(**PHONE)
     assert page.evaluate("() => document.documentElement.scrollWidth") == 400
@@ -439,12 +433,8 @@ def test_on_a_phone_a_long_line_of_code_goes_on_below_and_deeper(built, page_at)
 
 
 def test_of_formulas_the_tab_key_stops_at_those_alone_that_scroll(chapter_at):
-    stops = "() => document.querySelectorAll('mjx-container[tabindex=\"0\"]').length"
-    assert (
-        chapter_at().evaluate(stops)
-        <= 1
-        < chapter_at().locator("mjx-container").count()
-    )
+    stops = "() => document.querySelectorAll('.math [tabindex=\"0\"]').length"
+    assert chapter_at().evaluate(stops) <= 1 < chapter_at().locator("math").count()
     assert chapter_at(**PHONE).evaluate(stops) >= 1
 
 
@@ -586,7 +576,7 @@ def slides(deck, page_at):
     """Open the slides, which ask for no other file, and list what each holds."""
     page = page_at(deck)
     page.wait_for_function("() => window.Reveal?.isReady?.()")
-    assert page.locator("mjx-container").count() == 1
+    assert page.locator("math").count() == 1
     return page.evaluate(SLIDES)
 
 

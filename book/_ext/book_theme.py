@@ -15,10 +15,6 @@ from pathlib import Path
 from docutils import nodes
 from sphinx.environment.collectors.toctree import TocTreeCollector
 
-WITHOUT_SCRIPT = (
-    '<noscript><p class="no-script">Without JavaScript, formulas appear as they are '
-    "typed, in TeX, and figures stand still.</p></noscript>"
-)
 VERSION = re.compile(r'^version = "(.*)"$', re.MULTILINE)
 EMPTY_HEAD = re.compile(r"<th\b([^>]*)>(\s*(?:<p>\s*</p>)?\s*)</th>")
 LONGEST = 160  # characters of a page's description
@@ -128,8 +124,6 @@ def mend_page(app, pagename, templatename, context, doctree):
     for role in (' role="list"', ' role="doc-biblioentry"'):
         body = body.replace(role, "")
     body = EMPTY_HEAD.sub(r"<td\1>\2</td>", body)
-    if 'class="math' in body:
-        body = body.replace("</h1>", "</h1>" + WITHOUT_SCRIPT, 1)
     context["body"] = body
     context["metatags"] = context.get("metatags", "") + description(context, doctree)
     if pagename == app.config.root_doc:

@@ -1,6 +1,6 @@
 """A Sphinx extension that keeps every page free of requests to other hosts, and light.
 
-It copies MathJax next to the pages, refuses scripts that come from elsewhere, makes the
+It refuses scripts that come from elsewhere, makes the
 pages work when they are opened as files, and leaves out what the theme brings along and
 no page shows: two thousand icons, and the search's index outside its own page. A page
 is shown before most scripts are there. The module does not know what a page holds: a
@@ -8,18 +8,13 @@ picture from elsewhere is found by the tests.
 """
 
 import base64
-import importlib.util
 import io
 import re
-import shutil
 from pathlib import Path
 
 from fontTools import subset
 from sphinx.errors import ExtensionError
 
-# 2 MB of MathJax's 24 MB: one output format, its fonts, and the TeX extensions that
-# are loaded on demand.
-MATHJAX = ("tex-chtml.js", "output/chtml/fonts/woff-v2", "input/tex/extensions")
 FONT_PRELOAD = re.compile(r'<link rel="preload" as="font"[^>]*>')
 SEARCH = re.compile(
     r'<script src="[^"]*(searchtools|language_data|searchindex)\.js[^"]*"></script>\n?'
@@ -52,7 +47,6 @@ ELSEWHERE = re.compile(r"(https?:)?//")
 def setup(app):
     """Connect the functions below to the build."""
     app.connect("html-page-context", keep_local_scripts, priority=900)
-    app.connect("build-finished", copy_mathjax)
     app.connect("build-finished", join_styles)
     app.connect("build-finished", lighten_pages)
     app.connect("build-finished", keep_icons_in_use)
@@ -61,34 +55,16 @@ def setup(app):
 
 
 def keep_local_scripts(app, pagename, templatename, context, doctree):
-    """Refuse scripts from elsewhere, and drop what a page has no use for.
-
-    Those are thebe, whose script is declared twice, and, without a formula, MathJax.
-    """
-    kept, formulas = [], 'class="math' in context.get("body", "")
+    """Refuse scripts from elsewhere, and drop thebe's, which no page has a use for."""
+    kept = []
     for script in context.get("script_files", []):
         name = str(getattr(script, "filename", script) or "")
         body = getattr(script, "attributes", {}).get("body") or ""
         if ELSEWHERE.match(name):
             raise ExtensionError(f"{pagename} would fetch the script {name}")
-        unused = "thebe" in name or "THEBE" in body
-        if not unused and (formulas or "mathjax" not in f"{name}{body}".lower()):
+        if "thebe" not in name and "THEBE" not in body:
             kept.append(script)
     context["script_files"] = kept
-
-
-def copy_mathjax(app, error):
-    """Copy the parts of MathJax that the pages use into the built book."""
-    if error is not None or app.builder.format != "html":
-        return
-    package = importlib.util.find_spec("sphinx-mathjax-offline")
-    source = Path(package.origin).parent / "static" / "mathjax"
-    target = Path(app.outdir) / "_static" / "mathjax"
-    for part in MATHJAX:
-        (target / part).parent.mkdir(parents=True, exist_ok=True)
-        copy = shutil.copytree if (source / part).is_dir() else shutil.copy2
-        if not (target / part).exists():
-            copy(source / part, target / part)
 
 
 def join_styles(app, error):
@@ -152,17 +128,18 @@ def keep_signs_in_use(app, error):
 
     def small(rule):
         font = cut_font((sheet.parent / rule[2]).with_suffix(".ttf"), signs)
+        font = base64.b64encode(font).decode()
         return f"{rule[1]}url(data:font/woff;base64,{font}) format('woff')}}"
 
     sheet.write_text(FONT.sub(small, text), "utf-8")
 
 
 def cut_font(path, signs):
-    """Return a font of the signs alone, in base64."""
-    options = subset.Options(flavor="woff")
+    """Return a font in WOFF that has the signs alone."""
+    options = subset.Options(flavor="woff", hinting=False)
     font, file = subset.load_font(path, options), io.BytesIO()
     cutter = subset.Subsetter(options)
     cutter.populate(unicodes=signs)
     cutter.subset(font)
     subset.save_font(font, file, options)
-    return base64.b64encode(file.getvalue()).decode()
+    return file.getvalue()

@@ -20,7 +20,7 @@ OPTIONS = (
     "--headless",
     "--no-pdf-header-footer",
     "--generate-pdf-document-outline",
-    "--virtual-time-budget=60000",  # milliseconds of the page's clock, for MathJax
+    "--virtual-time-budget=60000",  # milliseconds of the page's clock
 )
 ROOT = "book/intro"
 SCREEN = ".headerlink, .bd-header-article, .bd-sidebar-primary, .bd-sidebar-secondary, "

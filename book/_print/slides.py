@@ -9,6 +9,7 @@ It does not know what the chapter is about. Of the tags of cells it needs to kno
 only a reader of the page wants, and what is a question or its answer.
 """
 
+import base64
 import importlib.util
 import re
 import sys
@@ -16,10 +17,12 @@ from pathlib import Path
 
 import nbformat
 from nbconvert import SlidesExporter
+from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbconvert.preprocessors import Preprocessor
 from pieces import cut, question
 
 sys.path.append(str(Path(__file__).parents[1] / "_ext"))
+from formulas import font_of, mathml
 from notebook_form import as_page
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -28,6 +31,7 @@ FIGURE = ROOM - 3  # a sentence may stand above a figure, and nothing below
 OF_THE_READER = {"check", "claim", "remove-cell", "setup", "solution"}
 TITLE = re.compile(r"# @title .*\n")
 FIGURES = {"image/png", "image/svg+xml", "text/html"}
+PLACE_OF_FONT = "FONT OF FORMULAS"  # in slides.css
 REVEAL = ("reset.css", "reveal.css", "reveal.js")
 
 
@@ -42,6 +46,18 @@ class Deck(Preprocessor):
         notebook.cells = pieces
         notebook.metadata.title = re.sub(r"^# ", "", pieces[0].source)
         return notebook, resources
+
+
+class Formulas(IPythonRenderer):
+    """Write Markdown as HTML, and formulas in it as MathML."""
+
+    def block_math(self, body):
+        """Set a formula that stands alone."""
+        return mathml(body, display=True)
+
+    def inline_math(self, body):
+        """Set a formula in a line."""
+        return mathml(body, display=False)
 
 
 def pieces_of(cell):
@@ -115,11 +131,18 @@ def main(notebook, target):
         exclude_output_prompt=True,
     )
     exporter.register_filter("inline", inline)
+    exporter.register_filter("markdown2html", as_html)
     where = {"name": notebook.stem, "path": str(notebook.parent)}  # of its pictures
     source = nbformat.read(notebook, as_version=4)
     text, _ = exporter.from_notebook_node(source, resources={"metadata": where})
+    font = base64.b64encode(font_of([text])).decode()
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(text, encoding="utf-8")
+    target.write_text(text.replace(PLACE_OF_FONT, font), encoding="utf-8")
+
+
+def as_html(source):
+    """Return Markdown as HTML."""
+    return MarkdownWithMath(renderer=Formulas(escape=False)).render(source)
 
 
 def inline(name):
@@ -132,8 +155,6 @@ def places():
     reveal = _package("sphinx_revealjs") / "_static" / "revealjs"
     files = {name: reveal / "dist" / name for name in REVEAL}
     files["notes.js"] = reveal / "plugin" / "notes" / "notes.js"
-    mathjax = _package("sphinx-mathjax-offline") / "static" / "mathjax"
-    files["mathjax.js"] = mathjax / "tex-svg-full.js"
     own = TEMPLATES / "slides"
     return files | {path.name: path for path in own.glob("slides.*")}
 

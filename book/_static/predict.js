@@ -38,9 +38,9 @@ function ask(box, number) {
   const question = box.querySelector("p.predict");
   const list = box.querySelector(".options");
   question.id ||= `predict-${number + 1}`;
-  for (const formula of list.querySelectorAll(".math")) {
+  for (const formula of list.querySelectorAll("math")) {
     formula.setAttribute("role", "img"); // a button's name is text: the formula as typed
-    formula.setAttribute("aria-label", formula.textContent.replace(/\\[()]/g, ""));
+    formula.setAttribute("aria-label", formula.getAttribute("alttext"));
   }
   const options = [...list.children].map((item) => {
     const content = make("span", item.firstElementChild.childNodes);
@@ -131,15 +131,6 @@ function askAll() {
   revealTarget();
 }
 
-// Before MathJax begins, and then again when it is done: it lets formulas be tabbed to,
-// which nothing inside a button may be.
 document.addEventListener("readystatechange", askAll, { once: true });
-addEventListener("load", () => {
-  window.MathJax?.startup?.promise?.then(() => {
-    for (const formula of document.querySelectorAll("button mjx-container")) {
-      formula.removeAttribute("tabindex");
-    }
-  });
-});
 addEventListener("hashchange", revealTarget);
 addEventListener("beforematch", (found) => reveal(found.target.closest(".prediction")));

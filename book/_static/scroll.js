@@ -3,7 +3,7 @@
 // is to be seen, until it is.
 const scrolling = [
   ".cell_output figure",
-  ".math mjx-container",
+  "div.math > .formula",
   ".pst-scrollable-table-container",
   ".cell_output .text_html",
   "pre",
@@ -20,14 +20,9 @@ function mark(box, { scrolls, toTheRight }) {
   }
 }
 
-// Behind a formula in a line lies what is read out, which may be longer.
 function measure(box) {
-  const inLine = box.matches("span.math > *");
-  const widthOf = (part) => part.getBoundingClientRect().width;
-  const hidden = inLine
-    ? widthOf(box.firstElementChild) - widthOf(box)
-    : box.scrollWidth - box.clientWidth;
-  const scrolls = hidden > (inLine ? 1 : 2); // pixels, which need not be seen
+  const hidden = box.scrollWidth - box.clientWidth;
+  const scrolls = hidden > 2; // pixels, which need not be seen
   return { scrolls, toTheRight: hidden - box.scrollLeft };
 }
 
@@ -43,9 +38,6 @@ function markAll() {
   boxes.forEach((box, number) => mark(box, measured[number]));
 }
 
-addEventListener("load", () => {
-  markAll();
-  window.MathJax?.startup?.promise?.then(markAll);
-});
+addEventListener("load", markAll);
 addEventListener("resize", markAll);
 addEventListener("toggle", markAll, true); // a solution that was folded
