@@ -6,11 +6,11 @@ use. The module does not know TeX: what ``math_core`` cannot set stops the build
 """
 
 import html
+import importlib.util
 import re
 import unicodedata
 from pathlib import Path
 
-import ziamath
 from docutils.nodes import SkipNode
 from math_core import LatexError, LatexToMathML
 from offline_assets import cut_font
@@ -18,11 +18,12 @@ from sphinx.errors import ExtensionError
 from sphinx.util.math import get_node_equation_number
 
 BESIDE = re.compile(
-    r"[(“]*<span class=\"math notranslate\">(?:(?!</span>).)*</span>[^\s\w<(“]+\w*",
+    r"[(“]*<span class=\"math notranslate\">(?:(?!</span>).)*</span>[^\s\w<(“][^\s<]*",
     re.DOTALL,
 )
 FORMULA = re.compile(r"<math\b.*?</math>", re.DOTALL)
-FONT = Path(ziamath.__file__).parent / "fonts" / "STIXTwoMath-Regular.ttf"
+ZIAMATH = Path(importlib.util.find_spec("ziamath").origin).parent
+FONT = ZIAMATH / "fonts" / "STIXTwoMath-Regular.ttf"
 # Signs that a browser draws by itself: of a root, and letters that stand alone.
 ROOT, ITALICS = 0x221A, [0x210E, *range(0x1D434, 0x1D468), *range(0x1D6E2, 0x1D71C)]
 CONVERTER = LatexToMathML(fancy_error=False)

@@ -142,7 +142,8 @@ def main(notebook, target):
 
 def as_html(source):
     """Return Markdown as HTML."""
-    return MarkdownWithMath(renderer=Formulas(escape=False)).render(source)
+    renderer = Formulas(escape=False, exclude_anchor_links=True)
+    return MarkdownWithMath(renderer=renderer).render(source)
 
 
 def inline(name):
