@@ -156,6 +156,8 @@ def test_every_part_gives_its_batches():
     for part in PARTS:
         batches = list(data.batches(part, batch_size=4))
         assert sum(len(batch.source) for batch in batches) == len(getattr(data, part))
+    [whole] = data.batches(batch_size=20, shuffle=False)
+    assert whole.source_lengths.tolist() == [len(pair.source) for pair in data.train]
 
 
 def test_what_does_not_fit_is_refused_by_name(folder):
@@ -278,7 +280,10 @@ def test_seed_and_epoch_decide_the_order_of_images(digits):
         batches.set_epoch(epoch)
         return torch.cat([labels for _, labels in batches]).tolist()
 
-    assert order() == order()
+    first = torch.cat(
+        [labels for _, labels in ImageBatches(digits.train, batch_size=50)]
+    )
+    assert order() == order() == first.tolist()
     assert len({str(o) for o in (order(), order(1), order(2), order(seed=1))}) == 4
     for size in (0, 2.5):
         with pytest.raises(ValueError, match="batch_size must be a positive whole"):

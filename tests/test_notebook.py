@@ -45,9 +45,12 @@ def test_of_a_comparison_that_fails_both_sides_are_told(capsys, monkeypatch):
         assert score > 0.5
     with claim("all are little"):
         assert 0 < scores["one"] < len(scores)
+    with claim("one is between"):
+        assert score > len(scores) > 0
     said = " ".join(capsys.readouterr().out.split())
     assert "What failed: score > 0.5 (score = 0.1235)" in said
     assert "(scores['one'] = 2, len(scores) = 1)" in said
+    assert "(score = 0.1235, len(scores) = 1)" in said
 
 
 def test_a_claim_that_fails_stops_the_book_s_own_tests(monkeypatch):

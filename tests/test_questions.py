@@ -1,7 +1,10 @@
 """Grids of digits: what lies where, and that nothing else gives it away."""
 
+import math
+
 import pytest
 import torch
+from matplotlib.colors import to_rgb
 
 from tutorial_lib.data import load_images
 from tutorial_lib.data.questions import (
@@ -32,6 +35,13 @@ def test_a_colored_digit_that_is_asked_for_has_the_color_that_is_the_answer():
     assert torch.allclose(asked, 1 - ink * (1 - paint))
     blank = pieces.flatten(2).eq(1).all(dim=-1)
     assert blank.sum(dim=1).eq(5).all() and not blank[there].any()
+
+
+def test_every_color_is_called_by_its_name():
+    assert list(COLORS) == ["red", "green", "blue", "orange"]
+    for name, color in COLORS.items():
+        far = {other: math.dist(color, to_rgb(other)) for other in COLORS}
+        assert min(far, key=far.get) == name
 
 
 def test_no_digit_is_twice_on_a_colored_image():
@@ -77,5 +87,6 @@ def test_the_same_seed_makes_the_same_images_and_answers_stand_anywhere(make):
     first, same, other = (make(IMAGES, LABELS, 100, seed=seed) for seed in (3, 3, 4))
     assert all(a.equal(b) for a, b in zip(first, same, strict=True))
     assert not first.images.equal(other.images)
+    assert make(IMAGES, LABELS, 9).images.equal(make(IMAGES, LABELS, 9, seed=0).images)
     found = first.cells[first.cells.any(dim=1)].double().mean(dim=0)
     assert found.min() > 0 and found.max() < 0.5

@@ -392,6 +392,15 @@ class TestAttentionInPieces:
         assert weights.shape == (3, 1, 5, 5)
         assert weights.sum(-1).lt(1).all()
 
+    def test_pieces_of_two_softmaxes_in_turns_are_no_map_and_that_is_said(self):
+        def in_turns(x):
+            one, two = (x @ x.mT).softmax(dim=-1), (x @ x.mT / 2).softmax(dim=-1)
+            first = one[..., :2] @ x[:, :2] + two[..., :2] @ x[:, :2]
+            return first + one[..., 2:] @ x[:, 2:] + two[..., 2:] @ x[:, 2:]
+
+        why = r"it is not followed in '' \(pieces of two softmaxes in turns\)$"
+        refuse(Model(in_turns), torch.randn(3, 5, 8), because=why)
+
     def test_two_softmaxes_of_which_one_is_cut_are_joined(self):
         def in_blocks(x):
             first = (x[:, :2] @ x.mT).softmax(dim=-1) @ x

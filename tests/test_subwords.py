@@ -55,6 +55,10 @@ def test_every_text_comes_back(text):
 def test_a_tokenizer_of_bytes_needs_no_file():
     tokenizer = byte_tokenizer()
     assert len(tokenizer) == 259 and tokenizer.tokens == BYTES
+    given = [*BYTES]
+    copy = SubwordTokenizer(given, [0.0] * 259)
+    given[5] = "changed"
+    assert copy.tokens == BYTES
     assert tokenizer.encode("é") == [1, 3 + 0x20, 3 + 0xC3, 3 + 0xA9]
     assert tokenizer.decode(tokenizer.encode("Zoë ate.")) == "Zoë ate."
 

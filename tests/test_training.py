@@ -125,6 +125,8 @@ class TestTheLoop:
         fit(model, BATCHES, watched, epochs=2, **options)
         assert modes == [True] * 6
         assert not model.training
+        fit(model, BATCHES, watched, epochs=1, optimizer=sgd(model))
+        assert not model.training
 
     def test_epochs_are_told_before_and_after(self):
         class Batches(list):

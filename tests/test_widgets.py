@@ -65,9 +65,23 @@ first, find("HTML")[-1].value
 """
 
 
+FIRST = """
+def plain(number, share, kind, word, grid):
+    return {"drawn": (number, share, kind, word, grid)}
+CONTROLS = dict(number=(3, 9, 2), share=(0.25, 1.25), kind=["a", "b"], word="hi",
+    grid=[[False, True]])
+os.environ["TUTORIAL_WIDGETS"] = "on"
+explore(plain, **CONTROLS)
+"""
+STEPS = """
+sliders = find("IntSlider")[-1], find("FloatSlider")[-1]
+*((one.min, one.max, one.step) for one in sliders), slider.step
+"""
+
+
 @pytest.fixture(scope="module")
 def cells():
-    sources = DRAW, OFF, ON, MOVE, FAIL, PRINT, WARN
+    sources = DRAW, OFF, ON, MOVE, FAIL, PRINT, WARN, FIRST, STEPS
     cells = [new_code_cell(source) for source in sources]
     return executed(new_notebook(cells=cells)).cells
 
@@ -88,6 +102,15 @@ def test_one_output_holds_the_controls_and_the_picture(cells):
 def test_every_control_moves_its_argument(cells):
     moved = "(3, 0.25, 'a', 'no', False, [[True, True]])"
     assert text_of(cells[3]) == moved
+
+
+def test_what_has_no_default_begins_with_the_first_and_sliders_have_their_steps(cells):
+    [output] = cells[7].outputs
+    assert (
+        output.data["text/plain"] == "{'drawn': (3, 0.25, 'a', 'hi', [[False, True]])}"
+    )
+    steps = ((3, 9, 2), (0.25, 1.25, 0.01), 1)
+    assert ast.literal_eval(text_of(cells[8])) == steps
 
 
 def test_an_error_is_a_sentence_and_is_gone_after_the_next_picture(cells):
