@@ -9,6 +9,13 @@ PDF := _build/attention-made-visible.pdf
 INSTALLER = uv
 PORT = 8000
 
+# Where Python may not keep beside a file what it made of it, as in many containers, it
+# keeps that here: without any, every process compiles torch anew.
+ifneq ($(PYTHONDONTWRITEBYTECODE),)
+unexport PYTHONDONTWRITEBYTECODE
+export PYTHONPYCACHEPREFIX = $(CURDIR)/_build/bytecode
+endif
+
 .DEFAULT_GOAL = help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
