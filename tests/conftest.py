@@ -135,9 +135,9 @@ def page_at(browser):
 @contextlib.contextmanager
 def opened(browser, place, **options):
     """Open a page; give it with the list of problems that it has until it is closed."""
-    url = place if "://" in str(place) else pathlib.Path(place).resolve().as_uri()
+    url = _address(place)
     page, problems = _new_page(browser, **options), []
-    _watch(page, urllib.parse.urlsplit(url).netloc, problems)
+    _watch(page, urllib.parse.urlsplit(url).netloc, problems.append)
     try:
         page.goto(url)
         yield page, problems
@@ -145,44 +145,62 @@ def opened(browser, place, **options):
         page.context.close()
 
 
+# What a page has stored would meet the next one that is loaded into it.
+FORGET = """if (top === window && location.protocol === "file:") {
+  localStorage.clear();
+  sessionStorage.clear();
+}"""
+
+
 @pytest.fixture(scope="module")
-def kept_pages(browser):
-    """Keep the pages that ``reload_at`` goes on with, by their options."""
-    kept = {}
-    yield kept
-    for page, _ in kept.values():
-        page.context.close()
+def loaded(browser):
+    """Return a function that loads a file into a page that is already open.
 
-
-@pytest.fixture
-def reload_at(browser, kept_pages):
-    """Return what ``page_at`` does, for files, but load them into pages already open.
-
-    A loaded file begins anew. What a test before it may have set in the page itself is
-    set back: the mouse, the size, the color scheme, the medium and the clock.
+    It gives the page, of which there is one for the same options, and the list of
+    problems that it has until another file is loaded. A loaded file begins anew, and
+    with nothing stored. What may have been set in the page itself is set back: the
+    mouse, the size, the color scheme, the medium and the clock.
     """
-    opened = {}
+    kept, found = {}, {}
 
-    def open_page(place, **options):
+    def load(place, **options):
         key = repr(sorted(options.items()))
-        if key not in kept_pages:
-            kept_pages[key] = _new_page(browser, **options), []
-            _watch(kept_pages[key][0], "", kept_pages[key][1])
-        page, problems = kept_pages[key]
-        if key not in opened:
-            problems.clear()
-        opened[key] = problems
+        if key not in kept:
+            script = f"{FORGET}\n{options.get('script') or ''}"
+            kept[key] = _new_page(browser, **options | {"script": script})
+            _watch(kept[key], "", lambda problem: found[key].append(problem))
+        page, found[key] = kept[key], []
         page.mouse.move(0, 0)
         page.set_viewport_size(options.get("viewport", VIEWPORT))
         scheme = options.get("color_scheme", "light")
         page.emulate_media(color_scheme=scheme, media="screen")
         if vars(page).pop("is_stopped", False):
             page.clock.resume()
-        page.goto(pathlib.Path(place).resolve().as_uri())
+        page.goto("about:blank")  # else another place in the same file loads nothing
+        page.goto(_address(place))
+        return page, found[key]
+
+    yield load
+    for page in kept.values():
+        page.context.close()
+
+
+@pytest.fixture
+def reload_at(loaded):
+    """Return what ``page_at`` does, for files, but load them into open pages."""
+    found = []
+
+    def open_page(place, **options):
+        page, problems = loaded(place, **options)
+        found.append(problems)
         return page
 
     yield open_page
-    assert [*itertools.chain(*opened.values())] == []
+    assert [*itertools.chain(*found)] == []
+
+
+def _address(place):
+    return place if "://" in str(place) else pathlib.Path(place).resolve().as_uri()
 
 
 def _new_page(browser, *, script=None, **options):
@@ -194,21 +212,21 @@ def _new_page(browser, *, script=None, **options):
     return page
 
 
-def _watch(page, host, problems):
+def _watch(page, host, note):
     """Note what the page reports as an error, and requests to any other host."""
 
     def note_request(request):
         address = urllib.parse.urlsplit(request.url)
         if address.scheme not in ("data", "blob") and address.netloc != host:
-            problems.append(f"request to {request.url}")
+            note(f"request to {request.url}")
 
     def note_message(message):
         if message.type == "error":
-            problems.append(f"console: {message.text}")
+            note(f"console: {message.text}")
 
     page.on("request", note_request)
     page.on("console", note_message)
-    page.on("pageerror", lambda error: problems.append(f"error: {error}"))
+    page.on("pageerror", lambda error: note(f"error: {error}"))
 
 
 # A figure starts once it is nearly in sight, and so not before the page is there.
@@ -243,12 +261,14 @@ def barriers():
 
     ``only`` and ``but`` name rules of axe-core: to try alone, or to leave out.
     """
-    from axe_playwright_python.sync_playwright import Axe
+    from axe_playwright_python.base import AXE_SCRIPT
 
     def find(page, *, only=(), but=()):
         options = AXE | ({"runOnly": [*only]} if only else {})
         options |= {"rules": {rule: {"enabled": False} for rule in but}}
-        results = Axe().run(page, None, options).response
+        if not page.evaluate("() => 'axe' in window"):
+            page.evaluate(AXE_SCRIPT)
+        results = page.evaluate("options => axe.run(options)", options)
         return [
             f"{violation['id']}: {node['html'][:120]}"
             for violation in results["violations"]

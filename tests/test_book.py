@@ -14,7 +14,6 @@ from urllib.parse import unquote, urlsplit
 from xml.etree import ElementTree
 
 import pytest
-from conftest import opened
 
 from tools.figures import figures_of
 from tools.notebooks import read_notebook
@@ -273,20 +272,17 @@ def test_the_diagram_of_attention_is_right():
 
 
 @pytest.fixture(scope="module")
-def visit(browser, barriers):
-    """Return a function that tells what is seen on a page, which it opens once."""
+def visit(loaded, barriers):
+    """Return a function that tells what is seen on a page, which it loads once."""
 
     @functools.cache
     def seen(page_file):
         still = "reduce"  # in mid-transition a color is neither the one nor the other
-        with opened(browser, page_file, viewport=PHONE, reduced_motion=still) as (
-            page,
-            problems,
-        ):
-            facts = on_a_phone(page)
-            if page_file in READ:
-                facts |= on_a_screen(page, barriers)
-        return facts | {"problems": problems}
+        page, problems = loaded(page_file, viewport=PHONE, reduced_motion=still)
+        facts = on_a_phone(page)
+        if page_file in READ:
+            facts |= on_a_screen(page, barriers)
+        return facts | {"problems": [*problems]}
 
     return seen
 
@@ -365,8 +361,8 @@ def test_the_front_door_leads_to_the_introduction(page_at):
 
 
 @each(READ)
-def test_without_javascript_the_text_and_the_pictures_are_there(page_file, page_at):
-    page = page_at(page_file, java_script_enabled=False)
+def test_without_javascript_the_text_and_the_pictures_are_there(page_file, reload_at):
+    page = reload_at(page_file, java_script_enabled=False)
     assert page.locator("article h1").is_visible()
     assert page.evaluate(UNSET_MATH) == []
     for picture in page.locator("article img:not(.only-dark)").all():

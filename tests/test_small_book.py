@@ -182,12 +182,16 @@ Element.prototype.setAttribute = function (name, value) {
 
 
 @pytest.fixture
-def chapter_at(built, page_at):
-    """Return a function that opens the chapter in the second form, at a place in it."""
+def chapter_at(built, reload_at, page_at):
+    """Return a function that opens the chapter in the second form, at a place in it.
 
-    def open_chapter(place="", **options):
+    Only a page that ``remembers`` finds again what it has stored.
+    """
+
+    def open_chapter(place="", *, remembers=False, **options):
         file = built / "_build/html/notebooks/08_two.html"
-        return page_at(file.as_uri() + place, **options)
+        open_page = page_at if remembers else reload_at
+        return open_page(file.as_uri() + place, **options)
 
     return open_chapter
 
@@ -282,7 +286,7 @@ def test_who_does_not_guess_is_shown_the_answer_and_taken_to_it(chapter_at):
 def test_all_answers_stay_open_from_page_to_page_until_questions_are_asked_again(
     chapter_at,
 ):
-    page = chapter_at()
+    page = chapter_at(remembers=True)
     page.get_by_role("button", name="Show all answers").nth(1).press("Enter")
     assert is_open(page) and "ELSEWHERE" in page.evaluate(SEEN)
     assert page.locator(":focus").inner_text() == "Right is: One of two."
@@ -416,9 +420,9 @@ def test_on_a_phone_what_is_wide_scrolls_and_says_so_until_its_end(chapter_at, w
     assert box.evaluate(HINT)[1] == "hidden"
 
 
-def test_on_a_phone_a_long_line_of_code_goes_on_below_and_deeper(built, page_at):
+def test_on_a_phone_a_long_line_of_code_goes_on_below_and_deeper(built, reload_at):
     file = built / "_build/html/notebooks/07_one.html"
-    code = page_at(file, **PHONE).locator(".cell_input pre").first
+    code = reload_at(file, **PHONE).locator(".cell_input pre").first
     inside = code.evaluate("code => [code.scrollWidth, code.clientWidth]")
     assert inside[0] <= inside[1]
     left = """code => {
@@ -434,7 +438,8 @@ def test_on_a_phone_a_long_line_of_code_goes_on_below_and_deeper(built, page_at)
 
 def test_of_formulas_the_tab_key_stops_at_those_alone_that_scroll(chapter_at):
     stops = "() => document.querySelectorAll('.math [tabindex=\"0\"]').length"
-    assert chapter_at().evaluate(stops) <= 1 < chapter_at().locator("math").count()
+    page = chapter_at()
+    assert page.evaluate(stops) <= 1 < page.locator("math").count()
     assert chapter_at(**PHONE).evaluate(stops) >= 1
 
 
@@ -572,9 +577,9 @@ SLIDES = """() => Reveal.getSlides().map(slide => {
 
 
 @pytest.fixture
-def slides(deck, page_at):
+def slides(deck, reload_at):
     """Open the slides, which ask for no other file, and list what each holds."""
-    page = page_at(deck)
+    page = reload_at(deck)
     page.wait_for_function("() => window.Reveal?.isReady?.()")
     assert page.locator("math").count() == 1
     return page.evaluate(SLIDES)
@@ -634,9 +639,9 @@ TALL = """async () => {
 
 
 def test_a_live_figure_is_shown_large_and_smaller_where_it_would_be_too_high(
-    deck, page_at
+    deck, reload_at
 ):
-    page = page_at(deck)
+    page = reload_at(deck)
     page.wait_for_function("() => window.Reveal?.isReady?.()")
     zoom = "document.querySelector('[data-figure]').style.zoom"
     page.wait_for_function(f"() => {zoom} === '1.6'")
