@@ -43,14 +43,19 @@ def pytest_collection_modifyitems(items):
     """Begin with what takes long, so that at the end no worker waits for another.
 
     First come chapters, then the modules whose tests share what takes long to make (a
-    browser, a book, a kernel), then the others, those with many tests first.
+    browser, a book, a kernel) or start other processes, then the others, those with
+    many tests first.
     """
     tests = Counter(item.path for item in items)
-    shared = {item.path for item in items if shares_with_its_module(item)}
+    long = {
+        item.path
+        for item in items
+        if shares_with_its_module(item) or starts_processes(item)
+    }
     items.sort(
         key=lambda item: (
             item.path.suffix != ".ipynb",
-            item.path not in shared,
+            item.path not in long,
             -tests[item.path] * (item.path.suffix == ".py"),
         )
     )
@@ -60,6 +65,11 @@ def shares_with_its_module(item):
     used = getattr(item, "_fixtureinfo", None)
     fixtures = used.name2fixturedefs.values() if used else ()
     return any(found[-1].scope == "module" for found in fixtures)
+
+
+def starts_processes(item):
+    names = vars(getattr(item, "module", item))
+    return "subprocess" in names or "accelerate" in names
 
 
 @pytest.fixture(scope="session")
