@@ -335,8 +335,7 @@ def run_writing(path, published, settings, rounds):
 
 def ways_to_write(models, length, texts):
     """Return calls that draw so many characters, with a cache and without."""
-    device = next(models["GPT"].parameters()).device
-    first = torch.zeros(texts, 1, dtype=torch.long, device=device)
+    first = torch.zeros(texts, 1, dtype=torch.long)
     count = {"max_new_tokens": length, "eos": -1}
 
     @torch.no_grad()

@@ -6,13 +6,12 @@ Six layers of six heads, 384 dimensions, contexts of 256 characters, 64 of them 
 batch, dropout 0.2, 5,000 steps in bfloat16, neither model compiled: that
 example's settings for both (config/train_shakespeare_char.py). The validation text is
 predicted after every 250 steps, and the test text with the weights that were best
-there; a row of gpt_gpu.csv has these bits per character and the time of the training
-steps on the wall. Rows of gpt_gpu_writing.csv say how fast characters are drawn.
+there; a row of gpt_gpu.csv has these bits per character, and the time of the training
+steps on the wall, which says little where others used the GPU, too.
 """
 
 import argparse
 import copy
-import statistics
 import time
 from pathlib import Path
 
@@ -25,7 +24,6 @@ from gpt import (
     load_nanogpt,
     loss_of,
     make,
-    ways_to_write,
 )
 from records import append, provenance, read_done
 
@@ -35,7 +33,6 @@ SIZES = {"d_model": 384, "num_heads": 6, "num_layers": 6}
 SIZES |= {"context": 256, "dropout": 0.2}
 VARIANTS = {"GPT": "first", "nanoGPT": "second"}  # as each is published
 BATCH, STEPS, EVERY = 64, 5000, 250
-WRITING = [(256, 1), (256, 64)]  # characters, texts
 
 
 def train(name, text, published, seed, steps):
@@ -99,33 +96,6 @@ def about():
     return {"gpu": torch.cuda.get_device_name(), **provenance()}
 
 
-def write(published, characters, texts, rounds=5):
-    """Return a row for each way of drawing so many characters."""
-    models = {
-        name: make(name, 65, published, variant=VARIANTS[name], **SIZES).cuda().eval()
-        for name in VARIANTS
-    }
-    ways = ways_to_write(models, characters, texts)
-    times = {name: [] for name in ways}
-    for _ in range(rounds):
-        for name, way in ways.items():
-            start = now()
-            way()
-            times[name].append(now() - start)
-    return [
-        {
-            "characters": characters,
-            "texts": texts,
-            "contender": name,
-            "characters_per_second": round(
-                characters * texts / statistics.median(some[1:])
-            ),
-            **about(),
-        }
-        for name, some in times.items()
-    ]
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--folder", type=Path, help="of the data; without it: download")
@@ -139,12 +109,6 @@ def main():
     text, published = Text(options.folder), load_nanogpt(options.nanogpt)
     for part in ("train", "valid", "test"):
         setattr(text, part, getattr(text, part).cuda())
-    writing = options.out.with_stem(f"{options.out.stem}_writing")
-    for characters, texts in WRITING:
-        done = read_done(writing, ("characters", "texts"))
-        if (str(characters), str(texts)) not in done:
-            for row in write(published, characters, texts):
-                append(writing, row)
     for seed in range(options.seeds):
         for name in VARIANTS:
             if (name, str(seed)) not in read_done(options.out, ("contender", "seed")):

@@ -87,6 +87,7 @@ writing = maker(figures.show_writing, WRITER, LETTERS, "a bad cab", length=20)
 MAKERS = (architecture, attention, generation, induction, kernel_regression, learning)
 MAKERS += (objects, patches, positions, sampling, softmax, windows, writing)
 FIGURES = {make().name: make for make in MAKERS}
+assert len(FIGURES) == len(MAKERS), "two figures have one name"
 every_figure = pytest.mark.parametrize("name", FIGURES)
 
 UNREPORTED = (

@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import functools
+import importlib.util
 import random
 import re
 import signal
@@ -10,6 +11,7 @@ import sys
 import time
 import types
 import warnings
+from pathlib import Path
 
 import numpy
 import pytest
@@ -26,6 +28,8 @@ from tutorial_exercises.check import CHECKED
 from tutorial_exercises.exercise import EXERCISES
 
 assert Chapter(99).exercises
+CHAPTER_4 = importlib.util.find_spec("tutorial_exercises.chapter_04").origin
+IN_4 = re.findall(r'@Exercise\("(4\.\d+)"', Path(CHAPTER_4).read_text("utf-8"))
 
 
 def softmax_over(axis):
@@ -478,7 +482,7 @@ def test_the_book_s_answer_is_used_until_one_s_own_passes(capsys):
         ((3, "exmaple_softmax"), "Did you mean `example_softmax`?"),
         (("99.1",), 'Check your variable itself: `check(answer, "99.1")`.'),
         ((99.1,), 'Check your variable itself: `check(answer, "99.1")`.'),
-        ((4.9,), 'That chapter has 4.1, 4.2, 4.3, 4.4: `check(answer, "4.1")`.'),
+        ((4.9,), f'That chapter has {", ".join(IN_4)}: `check(answer, "4.1")`.'),
     ],
 )
 def test_what_is_no_exercise_is_met_with_advice(arguments, words):
@@ -488,7 +492,7 @@ def test_what_is_no_exercise_is_met_with_advice(arguments, words):
 
 @pytest.mark.parametrize("chapter", [4, "4", "04"])
 def test_the_progress_of_a_chapter_is_asked_for_by_its_number(chapter):
-    assert len(progress(chapter).rows) == 4
+    assert len(progress(chapter).rows) == len(IN_4) >= 4
 
 
 def test_a_chapter_that_there_is_not_is_no_progress():

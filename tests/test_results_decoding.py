@@ -37,13 +37,13 @@ def test_at_64_words_the_cache_is_at_least_twice_as_fast():
     assert min(times) >= 2
     one, many = (f"{ratio:.0f}" for ratio in times)
     text = " ".join(PAGE.split())
-    assert f"a sentence of 64 words about {one} times as fast**" in text
-    assert f"and 32 at once {many} times." in text
+    assert f"generates 64 tokens about {one} times as fast," in text
+    assert f"and 32 sequences at once {many} times as fast." in text
     less, more = (
         f"{found[1, words]['cached'] / found[1, words]['recomputed']:.0f}"
         for words in (32, 128)
     )
-    assert f"{less} times for 32 words, {more} times for 128." in text
+    assert f"{less} times for 32 tokens, {more} times for 128." in text
     for way in ("cached", "recomputed", "torch.nn.Transformer"):
         one, many = (found[batch, 64][way] for batch in (1, 32))
         assert f"| {one} | {many:,} |" in PAGE

@@ -125,7 +125,7 @@ def test_no_imports_lead_in_a_circle():
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
 def test_a_module_is_short_and_says_what_it_holds(path):
     source = path.read_text(encoding="utf-8")
-    assert len(source.splitlines()) <= 400
+    assert len(source.splitlines()) <= (500 if CHAPTER.match(name_of(path)) else 400)
     assert ast.get_docstring(ast.parse(source))
     assert path.stem not in VAGUE
 

@@ -60,6 +60,7 @@ EXCEPTIONS = {
     "error_rate": "the field's word",
     "acceptance_rate": "the field's word",
     "prefix_mask": "the field's word",
+    "prefix_masks": "the field's word",
     "slopes": "what the authors of ALiBi call them",
 }
 
@@ -101,14 +102,14 @@ def wrong_words(text):
     for expression, instead in TEXT.items():
         for found in re.finditer(expression, text, re.IGNORECASE):
             around = text[max(found.start() - 20, 0) : found.end() + 20]
-            yield f"“{' '.join(around.split())}”: {instead}"
+            yield f"“{' '.join(around.split())}”: say {instead}"
 
 
 def wrong_names(tree):
     for name in sorted({*names(tree)} - EXCEPTIONS.keys()):
         for part in re.findall(r"[A-Z]?[a-z]+", name):
             if part.lower() in NAMES:
-                yield f"{name}: {NAMES[part.lower()]}"
+                yield f"{name}: say {NAMES[part.lower()]}, not {part.lower()}"
 
 
 def faults(notebook):

@@ -23,7 +23,7 @@ UNITS = ("words", "subwords")
 CONTENDERS = {
     "Llama": "this book's Llama",
     "GPT": "this book's GPT",
-    "nanoGPT": "nanoGPT",
+    "nanoGPT": "nanoGPT (our rewrite)",
 }
 
 
