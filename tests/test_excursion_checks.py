@@ -25,6 +25,7 @@ def names_on(page, *cells):
 DRAFTS = names_on("x_drafts.ipynb", "simpler-check-code", "simpler-solution")
 LLAMA = names_on("x_llama.ipynb", "pool-check-code", "pool-solution")
 SIGNS = names_on("x_places.ipynb", "signs-check-code", "signs-solution")
+LONGITUDES = names_on("x_places.ipynb", "longitude-check-code", "longitude-solution")
 
 
 def by_target(p, q):
@@ -113,3 +114,46 @@ def first_of_each_group(weight, num_heads, num_kv_heads):
 )
 def test_the_check_of_pooled_heads(function, said):
     assert LLAMA["check_pool_heads"](function).startswith(said)
+
+
+SOLVED = LONGITUDES["encode_longitudes_solved"]
+
+
+def half_periods(degrees, periods):
+    return SOLVED(degrees / 2, periods)
+
+
+def alternating(degrees, periods):
+    sines, cosines = SOLVED(degrees, periods).chunk(2, dim=1)
+    return torch.stack([sines, cosines], dim=2).flatten(1)
+
+
+def cosines_first(degrees, periods):
+    return SOLVED(degrees, periods).roll(periods, dims=1)
+
+
+def in_degrees(degrees, periods):
+    return SOLVED(degrees.rad2deg(), periods)
+
+
+def from_no_period(degrees, periods):
+    sines, cosines = SOLVED(degrees, periods).chunk(2, dim=1)
+    zero, one = torch.zeros(len(degrees), 1), torch.ones(len(degrees), 1)
+    return torch.cat([zero, sines[:, :-1], one, cosines[:, :-1]], dim=1)
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (SOLVED, "✓"),
+        (lambda degrees, periods: None, "⬜"),
+        (lambda degrees, periods: SOLVED(degrees, 2 * periods), "✗ Six longitudes"),
+        (half_periods, "✗ 180° west and 180° east"),
+        (in_degrees, "✗ 180° west and 180° east"),
+        (alternating, "✗ Sines and cosines alternate"),
+        (cosines_first, "✗ 30° became"),
+        (from_no_period, "✗ 30° became"),
+    ],
+)
+def test_the_check_of_whole_periods(function, said):
+    assert LONGITUDES["check_encode_longitudes"](function).startswith(said)
