@@ -1,4 +1,4 @@
-"""The checks of two excursions' exercises tell right answers from likely mistakes.
+"""The checks of three excursions' exercises tell right answers from likely mistakes.
 
 They stand on the pages: their cells are run here.
 """
@@ -23,6 +23,7 @@ def names_on(page, *cells):
 
 
 DRAFTS = names_on("x_drafts.ipynb", "simpler-check-code", "simpler-solution")
+LLAMA = names_on("x_llama.ipynb", "pool-check-code", "pool-solution")
 SIGNS = names_on("x_places.ipynb", "signs-check-code", "signs-solution")
 
 
@@ -80,3 +81,35 @@ def together(encoding):
 )
 def test_the_check_of_random_signs(function, said):
     assert SIGNS["check_flip_signs"](function).startswith(said)
+
+
+def shifted(function):
+    return lambda weight, heads, kv: function(weight, heads, kv).roll(1, 0)
+
+
+def added(weight, num_heads, num_kv_heads):
+    return weight.view(num_kv_heads, -1, 4, 10).sum(dim=1).flatten(0, 1)
+
+
+def taken_in_turn(weight, num_heads, num_kv_heads):
+    return weight.view(-1, num_kv_heads, 4, 10).mean(dim=0).flatten(0, 1)
+
+
+def first_of_each_group(weight, num_heads, num_kv_heads):
+    return weight.view(num_kv_heads, -1, 4, 10)[:, 0].flatten(0, 1)
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (LLAMA["pool_heads_solved"], "✓"),
+        (lambda weight, heads, kv: None, "⬜"),
+        (lambda weight, heads, kv: weight, "✗ 2 KV heads with d_k = 4"),
+        (added, "✗ You add"),
+        (taken_in_turn, "✗ You take the heads in turn"),
+        (first_of_each_group, "✗ Row i"),
+        (shifted(LLAMA["pool_heads_solved"]), "✗ Row i"),
+    ],
+)
+def test_the_check_of_pooled_heads(function, said):
+    assert LLAMA["check_pool_heads"](function).startswith(said)

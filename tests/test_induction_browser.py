@@ -179,8 +179,11 @@ def test_it_learns_while_the_reader_looks_pauses_rests_and_ends(shown):
     page = shown(induction(), script=TELL)
     before = said(page)
     assert before.startswith("Not trained yet: ") and right(page) < 25
+    asked = page.locator("svg text", has_text="press Train")
+    assert asked.count() == 3  # the charts are still empty
     click(page, "Train")
     wait_for_more(page, 0)
+    assert asked.count() == 0
     click(page, "Start over")
     assert said(page) == before
     click(page, "Train")

@@ -212,6 +212,15 @@ def test_curves_stand_in_one_panel_or_in_several_with_one_color_each():
     assert left.lines[1].get_color() == right.lines[0].get_color()
 
 
+def test_panels_may_have_an_x_of_their_own_each():
+    curves = {"left": {"a": ([0, 1], [0, 1])}, "right": {"a": ([0, 9], [0, 1])}}
+    left, right = show_curves(curves=curves, xlabel=["one", "other"]).axes
+    assert [left.get_xlabel(), right.get_xlabel()] == ["one", "other"]
+    assert left.get_xlim()[1] < 2 < right.get_xlim()[1]
+    shared, _ = show_curves(curves=curves, xlabel="both").axes
+    assert shared.get_xlim()[1] > 2
+
+
 def test_curves_are_compared_with_points_and_vertical_lines():
     extra = {"points": {"data": ([1], [2])}, "vlines": {"here": 1}}
     fig = show_curves([0, 1], {"a": [0, 1]}, **extra)

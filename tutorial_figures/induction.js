@@ -115,6 +115,10 @@ function induction(root, data, host) {
       const last = now.history.at(-1)[key];
       add(svg, "path", { class: "axis", d: `M${left},${top + high}h${wide}` });
       add(svg, "path", { d: `M${now.history.map(at).join("L")}` });
+      const [endX, endY] = at(now.history.at(-1)).split(",");
+      add(svg, "circle", { class: "newest", cx: endX, cy: endY, r: 3 });
+      const middle = [left + wide / 2, top + high / 2 + 4];
+      if (!now.step) addText(svg, ...middle, "press Train", "small middle");
       addText(svg, left, 12, name, "name small");
       const shown = cut ? now.score[key] : last;
       addText(svg, left, 27, shown.toFixed(3), `small ${cut ? "cut" : ""}`);

@@ -46,7 +46,8 @@ def show_curves(
     ``points`` maps a label to a pair (x, y) scattered into every panel, and ``vlines``
     one to the x of a vertical line. ``ranges`` maps one to its lowest and its highest
     values (x,), between which the paper is tinted. The scales are matplotlib's: linear,
-    log or symlog.
+    log or symlog. A list as ``xlabel`` names the x of each panel, which then has a
+    range of its own.
     Raises ValueError if there is no curve.
     """
     if not curves:
@@ -58,7 +59,7 @@ def show_curves(
     labels = dict.fromkeys(label for lines in panels.values() for label in lines)
     colors = dict(zip(labels, cycle(CYCLE), strict=False))
     x = None if x is None else array(x)
-    share = {"sharex": x is None, "sharey": True}
+    share = {"sharex": x is None and isinstance(xlabel, str), "sharey": True}
     with open_panels(len(panels), columns, size=size, **share) as (fig, axes):
         for ax, (title, lines) in zip(axes, panels.items(), strict=True):
             _draw_points(ax, points or {})

@@ -50,13 +50,18 @@ def open_panels(count, columns, *, size, layout="constrained", **share):
 
 
 def name_axes(axes, columns, *, xlabel, ylabel):
-    """Put numbers at the outer panels, and an axis' name at the middle one of three."""
+    """Put numbers at the outer panels, and an axis' name at the middle one of three.
+
+    A list as ``xlabel`` has a name for each panel.
+    """
     rows = -(-len(axes) // columns)
     for i, ax in enumerate(axes):
         row, column = divmod(i, columns)
         lowest, first = i + columns >= len(axes), column == 0
         ax.tick_params(labelbottom=lowest, labelleft=first)
-        if lowest and (columns % 2 == 0 or column == columns // 2):
+        if not isinstance(xlabel, str):
+            ax.set_xlabel(xlabel[i])
+        elif lowest and (columns % 2 == 0 or column == columns // 2):
             ax.set_xlabel(xlabel)
         if first and (rows % 2 == 0 or row == rows // 2):
             ax.set_ylabel(ylabel)
