@@ -62,7 +62,7 @@ def train(chapter, rule, steps, seed):
     torch.manual_seed(seed)
     model = chapter["DETR"](num_queries=4, d_model=48)
     chapter["train"](model, loss_of(chapter, rule), chapter["train_scenes"], steps)
-    return chapter["recall_and_exact_match"](model, chapter["test_scenes"])
+    return chapter["found_and_exact_match"](model, chapter["test_scenes"])
 
 
 def main():
@@ -78,9 +78,9 @@ def main():
         if tuple(map(str, run)) in read_done(options.out, KEY):
             continue
         clock = Clock()
-        recall, exact_match = train(chapter, *run)
+        found, exact_match = train(chapter, *run)
         row = dict(zip(KEY, run, strict=True)) | {"seconds": round(clock.seconds())}
-        row |= {"recall": f"{recall:.3f}", "exact match": f"{exact_match:.3f}"}
+        row |= {"objects found": f"{found:.3f}", "exact match": f"{exact_match:.3f}"}
         append(options.out, row | provenance())
 
 

@@ -40,7 +40,7 @@ def test_the_stored_figure_is_what_the_library_makes_of_its_model(data, model):
 def test_what_the_page_tells_of_the_model_is_so(data, model):
     page = (ROOT / "book/intro.md").read_text(encoding="utf-8")
     number = sum(weight.numel() for weight in model.parameters())
-    assert f"{round(number, -3):,} weights" in page
+    assert f"{round(number, -3):,} parameters" in page
     assert "four layers of four attention heads" in page
     assert (len(model.layers), data["sizes"]["num_heads"]) == (4, 4)
     with (ROOT / "benchmarks/front_page.csv").open(encoding="utf-8") as file:
