@@ -47,8 +47,8 @@ def test_every_cell_says_and_shows_the_weight_it_was_given(scaled, shown):
         for key, weight in enumerate(row):
             page.mouse.move(*in_heatmap(page, query, key))
             assert said(page).startswith(
-                f"query «{WORDS[query]}» gives key «{WORDS[key]}» "
-                f"the weight {weight:.3f}. It looks most at "
+                f"query “{WORDS[query]}” gives key “{WORDS[key]}” "
+                f"the weight {weight:.3f}. It attends most to "
             )
     given = [f"{round(w.item(), 3):.2f}" for w in WEIGHTS[1, 2].flatten()]
     assert texts(page.locator("[role=application] .number")) == given
@@ -73,7 +73,7 @@ def test_tokens_show_their_weights_beside_the_others_and_as_lines(shown):
     lines.get_by_text("it", exact=True).first.hover()
     given = WEIGHTS[0, 0, 2]
     assert texts(lines.locator(".number")) == [f"{weight:.3f}" for weight in given]
-    assert said(page).startswith("query «it» looks most at ")
+    assert said(page).startswith("query “it” attends most to ")
     widths = lines.locator("path").evaluate_all(
         "paths => paths.map(path => Number(path.getAttribute('stroke-width')))"
     )
@@ -81,7 +81,7 @@ def test_tokens_show_their_weights_beside_the_others_and_as_lines(shown):
     lines.get_by_text("it", exact=True).last.hover()
     got = [f"{weight:.3f}" for weight in WEIGHTS[0, 0, :, 2]]
     assert texts(lines.locator(".number")) == got
-    assert said(page).startswith("key «it» gets most from ")
+    assert said(page).startswith("key “it” gets most from ")
 
 
 def test_a_click_pins_a_cell_in_every_layer_and_head_and_another_lets_go(shown):
@@ -108,12 +108,12 @@ def test_a_click_pins_a_cell_in_every_layer_and_head_and_another_lets_go(shown):
 def test_arrow_keys_walk_the_heatmap(shown):
     page = shown(attention())
     press_in_stage(page, "ArrowDown")
-    assert said(page).startswith("query «The» looks most at ")
+    assert said(page).startswith("query “The” attends most to ")
     press(page, "ArrowDown", "ArrowRight", "ArrowRight", "ArrowRight", "ArrowLeft")
-    assert f"«cat» the weight {WEIGHTS[0, 0, 1, 1]:.3f}" in said(page)
+    assert f"“cat” the weight {WEIGHTS[0, 0, 1, 1]:.3f}" in said(page)
     press(page, *["ArrowDown"] * 9, *["ArrowRight"] * 9)
     page.mouse.move(*in_heatmap(page, 0, 0))
-    assert f"«down» the weight {WEIGHTS[0, 0, 4, 4]:.3f}" in said(page)
+    assert f"“down” the weight {WEIGHTS[0, 0, 4, 4]:.3f}" in said(page)
     press(page, "Escape")
     assert said(page).startswith("Point at")
 
@@ -123,7 +123,7 @@ def test_a_finger_taps_a_cell_and_a_token(shown):
     page.touchscreen.tap(*in_heatmap(page, 3, 1))
     assert f"the weight {WEIGHTS[0, 0, 3, 1]:.3f}" in said(page)
     page.locator(".views > svg").get_by_text("cat", exact=True).first.tap()
-    assert said(page).startswith("query «cat» looks most at ")
+    assert said(page).startswith("query “cat” attends most to ")
 
 
 def test_stretched_colours_make_each_rows_largest_weight_darkest(shown):
@@ -149,7 +149,7 @@ def test_a_query_that_may_look_at_nothing_looks_at_nothing(shown):
     weights, mask = torch.tensor([[0.5, 0.5], [0, 0]]), torch.tensor([[1, 1], [0, 0]])
     page = shown(show_attention(weights, "ab", mask=mask.bool()))
     press_in_stage(page, "ArrowDown", "ArrowDown")
-    assert said(page) == "query «b» looks most at nothing."
+    assert said(page) == "query “b” attends most to nothing."
 
 
 def test_outlined_cells_are_framed_named_and_in_the_legend(shown):
@@ -219,4 +219,4 @@ def test_more_than_64_tokens_show_a_heatmap_alone(shown):
     page = shown(show_attention(torch.eye(65), range(65)))
     assert page.locator(".views > svg").count() == 0
     press_in_stage(page, *["ArrowDown"] * 65, *["ArrowRight"] * 65)
-    assert "«64» the weight 1.000" in said(page)
+    assert "“64” the weight 1.000" in said(page)

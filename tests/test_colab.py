@@ -91,7 +91,7 @@ def test_every_cell_that_differs_from_the_book_is_found(run):
 
 def test_a_setup_cell_may_add_packages_and_change_none():
     before = {"numpy": "2.1.3", "torch": "2.11.0", "tqdm": "4.67.1"}
-    after = {**before, "tutorial-lib": "1.0.0", "sacrebleu": "2.6.0"}
+    after = {**before, "tutorial-lib": "2.0.0", "sacrebleu": "2.6.0"}
     assert changes(before, after) == []
     after["numpy"] = "2.2.0"
     del after["tqdm"], after["tutorial-lib"]

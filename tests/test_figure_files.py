@@ -60,7 +60,7 @@ def root(tmp_path, monkeypatch):
     (tmp_path / "_config.yml").write_text("title: Lines\n")
     (tmp_path / "pyproject.toml").write_text('version = "2.1"\n')
     stored = {"image/png": PIXEL, "text/plain": "<Figure>"}
-    live = {"image/png": PIXEL, "text/html": LIVE, "text/plain": "It says «a»."}
+    live = {"image/png": PIXEL, "text/html": LIVE, "text/plain": "It says “a”."}
     write_chapter(
         tmp_path,
         "01_lines",
@@ -106,7 +106,7 @@ def test_every_figure_of_the_book_has_a_name_of_its_own():
 
 
 def test_a_live_figure_of_an_excursion_is_named_after_it(root):
-    live = cell("ask", "3", data={"text/html": LIVE, "text/plain": "It says «a»."})
+    live = cell("ask", "3", data={"text/html": LIVE, "text/plain": "It says “a”."})
     write_chapter(root, "x_cost", live)
     entries = [e for one in read(root).items() for e in figures_of(*one)]
     assert entries[-1].name == "fig-x-cost-ask"
@@ -181,7 +181,7 @@ def test_a_live_figure_becomes_a_page_with_title_language_and_caption(root):
     assert page.startswith('<!doctype html>\n<html lang="en">')
     assert "<title>fig-02-live</title>" in page
     credit = "<br><small>Lines 2.1 · Fig. 2.3 · CC BY 4.0</small>"
-    assert f"<figcaption>It says «a».{credit}</figcaption>" in page
+    assert f"<figcaption>It says “a”.{credit}</figcaption>" in page
     assert '<div data-figure="1"></div><script>"&"</script>' in page
 
 

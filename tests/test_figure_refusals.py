@@ -130,7 +130,7 @@ REFUSED = [
     (lambda: generate(tokens=TEXT[:1]), "2 to 40 tokens, .* got 1, of which 1"),
     (lambda: generate(begin=4), "got 4, of which 4 are given"),
     (lambda: generate(LOGITS[:2]), r"4 tokens and 4 words need logits \(4, 4\)"),
-    (lambda: generate(words=["<bos>", "cats", "x", "y"]), "the words lack «sleep»"),
+    (lambda: generate(words=["<bos>", "cats", "x", "y"]), "the words lack “sleep”"),
     (lambda: generate(maps=[[0.25] * 4] * 4), "attends to none that comes later"),
     (lambda: generate(maps=2 * BACKWARD), "the output of the softmax"),
     (lambda: show_softmax([[1.0, 2.0]]), r"vector of 2 to 40 numbers, .* got \(1, 2\)"),

@@ -155,7 +155,7 @@ def test_figures_say_what_is_seen_at_first():
         (
             show_attention(WEIGHTS, WORDS, outline={(0, 0), (2, 1), (2, 2)}),
             "Attention weights of 3 query tokens over 3 key tokens. The largest, "
-            "1.000, is that of query «love» for key «love». 3 cells are framed (gold "
+            "1.000, is that of query “love” for key “love”. 3 cells are framed (gold "
             "link): the largest weight of 2 of the 2 query tokens that have one.",
         ),
         (
@@ -165,24 +165,24 @@ def test_figures_say_what_is_seen_at_first():
         ),
         (
             show_sampling([0.0, 0.0, 0.0, -50.0], "abcd", k=2, prompt="x y"),
-            "The next token after «x y», at temperature 1: 2 of 4 tokens may be "
-            "sampled; the most probable, «c», has probability 0.500; the entropy is "
+            "The next token after “x y”, at temperature 1: 2 of 4 tokens may be "
+            "sampled; the most probable, “c”, has probability 0.500; the entropy is "
             "0.69 nats, as if 2.0 tokens were equally probable.",
         ),
         (
             show_softmax([0.0, 0.0, 0.0, 0.0], labels="abcd", d_k=64),
             "Softmax of 4 scores at temperature 1: the largest weight, 0.250, is that "
-            "of «a»; the entropy is 1.39 nats, as if 4.0 keys shared the weight "
+            "of “a”; the entropy is 1.39 nats, as if 4.0 keys shared the weight "
             "equally.",
         ),
         (
             show_softmax([0.0, 0.0], labels="ab"),
             "Softmax of 2 scores at temperature 1: the largest weight, 0.500, is that "
-            "of «a».",
+            "of “a”.",
         ),
         (
             generation(),
-            "After «<bos>» a model generates, each token with the probability that it "
+            "After “<bos>” a model generates, each token with the probability that it "
             f"had: cats ({chance([2.0, 1, 0, 0], 1)}), "
             f"sleep ({chance([0.0, 2, 3, 1], 2)}), "
             f"<eos> ({chance([1.0, 0, 0, 2], 3)}).",
@@ -226,11 +226,11 @@ def test_learning_says_how_it_ends_in_the_unit_it_is_given():
     figure = show_learning(torch.eye(3), CORNERS, learning_rate=5)
     assert figure.text == (
         f"A query that learns. After {len(learn(figure.data)) - 1} steps of gradient "
-        "descent its output is 0.01 from «key 0», and the weights are 0.99 for «key "
-        "0», 0.01 for «key 1», 0.01 for «key 2»."
+        "descent its output is 0.01 from “key 0”, and the weights are 0.99 for “key "
+        "0”, 0.01 for “key 1”, 0.01 for “key 2”."
     )
     figure = show_learning(torch.eye(3), CORNERS, learning_rate=1, unit=(1000, "km"))
-    assert "is 10 km from «key 0»" in figure.text
+    assert "is 10 km from “key 0”" in figure.text
 
 
 def test_windows_without_a_shift_or_of_one_layer_have_a_smaller_receptive_field():
@@ -258,7 +258,7 @@ def test_sampling_keeps_what_its_numbers_say(options, kept, first):
     logits = torch.tensor([0.1, 0.4, 0.2, 0.3]).log()
     text = show_sampling(logits, "abcd", **options).text
     assert f"{kept} of 4 tokens" in text
-    assert f"«b», has probability {first:.3f}" in text
+    assert f"“b”, has probability {first:.3f}" in text
 
 
 def test_patches_say_where_the_query_looks_that_speaks_first():
@@ -268,18 +268,18 @@ def test_patches_say_where_the_query_looks_that_speaks_first():
     image = torch.zeros(6, 6)
     assert show_patch_attention(weights, image).text == (
         "Attention weights among 3 × 3 patches of 2 × 2 pixels and a class token. The "
-        "class token gives itself 0.400. Of the patches it looks most at (0, 1), "
+        "class token gives itself 0.400. Of the patches it attends most to (0, 1), "
         "0.300; equal shares would be 0.100."
     )
     named = show_patch_attention(weights, image, first=(0, 2))
     assert "Patch (0, 2) gives the class token 0.300. Of the patches it" in named.text
-    assert "looks most at (1, 1), 0.600" in named.text
+    assert "attends most to (1, 1), 0.600" in named.text
     heads = torch.full((2, 9, 9), 1 / 9)
     heads[1, 4] = torch.tensor([0, 0, 0, 0, 0.2, 0.1, 0, 0.7, 0])
     middle = show_patch_attention(heads, image, head=1, class_token=False)
     assert middle.text == (
         "Attention weights (head 1) among 3 × 3 patches of 2 × 2 pixels. Patch (1, 1) "
-        "looks most at (2, 1), 0.700; equal shares would be 0.111."
+        "attends most to (2, 1), 0.700; equal shares would be 0.111."
     )
     assert middle.png != show_patch_attention(heads, image, class_token=False).png
 

@@ -220,4 +220,4 @@ def test_hostile_text_is_shown_as_text(figure, shown):
     assert HOSTILE in page.locator("b").inner_text()
     if figure.name == "attention":
         press_in_stage(page, "ArrowDown", "ArrowRight")
-        assert f"«{HOSTILE}» the weight" in said(page).replace(SCRIPT, HOSTILE)
+        assert f"“{HOSTILE}” the weight" in said(page).replace(SCRIPT, HOSTILE)

@@ -32,7 +32,7 @@ def test_buttons_and_arrow_keys_write_a_word_or_take_it_back(shown):
     assert written(page) == ["<bos>"]
     press_in_stage(page, "ArrowRight")
     assert said(page) == (
-        "«cats» attends most to «cats». The most probable next token is «sleep» "
+        "“cats” attends most to “cats”. The most probable next token is “sleep” "
         "(0.644), and it is drawn."
     )
     assert page.locator(".drawn").all_inner_texts() == ["sleep"]

@@ -102,7 +102,7 @@ def test_it_begins_at_the_mean_and_a_step_shows_the_weights_after_it(shown):
     assert weights_shown(page) == MEAN
     assert said(page) == (
         "The query is 0 and its 5 weights are equal, so the output is the mean of the "
-        f"values, {PLACES.mean(0).norm():.2f} from «west»."
+        f"values, {PLACES.mean(0).norm():.2f} from “west”."
     )
     for step in (1, 2, 3):
         click(page, "Step")
@@ -122,7 +122,7 @@ def test_corners_and_mixtures_are_found_and_each_time_from_the_same_start(stoppe
     click(page, "Reset")
     assert said(page) == before and weights_shown(page) == MEAN
     choose(page, "north")
-    assert re.match("Found after .* from «north»", learned(page))
+    assert re.match("Found after .* from “north”", learned(page))
     assert weights_shown(page)[3] > 0.95
     assert handle(page, OUTPUT) == pytest.approx(handle(page, TARGET), abs=4)
     choose(page, "middle")
@@ -151,7 +151,7 @@ def test_the_target_follows_mouse_and_keys_and_learning_begins_anew(shown):
     assert said(page).endswith("from the target.")
     x, y = handle(page, "circle.ring >> nth=2")
     page.mouse.click(x + 4, y)
-    assert said(page).endswith("from «east».")
+    assert said(page).endswith("from “east”.")
     chosen = page.get_by_label("target", exact=True)
     assert chosen.evaluate("select => select.selectedOptions[0].text") == "east"
     choose(page, "west")
@@ -177,7 +177,7 @@ def test_everything_is_done_by_keyboard_alone(stopped):
     press(page, "Tab", "Tab", "Enter")
     assert said(page).startswith("Step 1:")
     press(page, "Tab", "Tab", "ArrowDown", "ArrowDown")
-    assert said(page).endswith("from «east».")
+    assert said(page).endswith("from “east”.")
     press(page, "Tab", "ArrowRight")
     assert page.locator("label .number").inner_text() == "1"
     press(page, *["Shift+Tab"] * 4, " ")

@@ -100,7 +100,7 @@ def sentence_of(token, weights):
         for key in order
     )
     given = f"{subject} gives {receiver} {as_shown(weights)[0]}."
-    return f"{given} Of the patches it looks most at {largest}."
+    return f"{given} Of the patches it attends most to {largest}."
 
 
 def test_every_token_pointed_at_lays_its_weights_over_the_image(shown):
@@ -214,7 +214,7 @@ def test_what_would_show_nothing_is_not_offered(shown):
     assert not page.get_by_label("numbers", exact=True).is_visible()
     assert page.locator(".stage .small.number").count() == 0
     page.mouse.click(*in_patches(page, (15, 15), 16, 16))
-    least = "gives the class token 0. Of the patches it looks most at itself 1.000."
+    least = "gives the class token 0. Of the patches it attends most to itself 1.000."
     assert said(page).endswith(least)
 
 
@@ -246,13 +246,15 @@ def test_patches_without_a_class_token_show_no_chip(shown, barriers):
     page = shown(show_patch_attention(weights, IMAGE, class_token=False), **PHONE)
     assert page.locator(".chip, .gauge, .heads button, select").count() == 0
     assert "class token" not in page.locator("main").inner_text()
-    assert said(page).startswith("Patch (1, 2) looks most at ")
+    assert said(page).startswith("Patch (1, 2) attends most to ")
     press_in_stage(page, *["ArrowLeft"] * 5, "ArrowDown")
     over = (1000 * weights[8].double()).round() / 1000
     assert_overlay(page, over)
     key = int(over.argmax())
     name = "itself" if key == 8 else f"({key // 4}, {key % 4})"
-    assert said(page).startswith(f"Patch (2, 0) looks most at {name} {over[key]:.3f}, ")
+    assert said(page).startswith(
+        f"Patch (2, 0) attends most to {name} {over[key]:.3f}, "
+    )
     assert barriers(page) == [] and width_of(page) <= 400
 
 
@@ -268,7 +270,7 @@ def test_a_patch_that_is_named_speaks_first_and_after_escape(shown):
 def test_a_query_that_looks_at_no_patch_says_nothing(shown):
     page = shown(show_patch_attention(torch.eye(13), IMAGE))
     assert said(page) == (
-        "The class token gives itself 1.000. Of the patches it looks most at nothing."
+        "The class token gives itself 1.000. Of the patches it attends most to nothing."
     )
     assert_overlay(page, torch.zeros(12).double(), most=1)
 

@@ -52,7 +52,7 @@ def test_the_sliders_do_what_the_library_s_functions_do(shown):
 def test_a_hundred_draws_are_counted_and_fall_on_what_may_be_drawn(shown):
     page = shown(sampling(k=2))
     click(page, "sample")
-    assert "Sampled once: «" in said(page)
+    assert "Sampled once: “" in said(page)
     click(page, "sample 100")
     drawn = chances_shown(page, ".words > .number")
     assert sum(int(number or 0) for number in drawn) == 101

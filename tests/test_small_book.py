@@ -228,7 +228,7 @@ def test_before_a_choice_the_question_is_there_and_not_the_answer_nor_its_code(
 def test_a_wrong_choice_by_mouse_says_and_marks_what_is_right_and_counts(chapter_at):
     page = chapter_at()
     option(page, "nothing").click()
-    assert verdict(page).startswith("Not this time. Right is:")
+    assert verdict(page).startswith("Not this time. The right answer is:")
     assert page.get_by_role("status").first.locator("math").count() == 1
     assert is_open(page)
     page.locator(".options").first.locator(".right").click(force=True)
@@ -278,7 +278,7 @@ def test_who_does_not_guess_is_shown_the_answer_and_taken_to_it(chapter_at):
     page.get_by_role("button", name="Show the answer").first.focus()
     page.keyboard.press("Space")
     assert is_open(page)
-    assert verdict(page).startswith("Right is:")
+    assert verdict(page).startswith("The right answer is:")
     assert page.locator(".told").all_inner_texts() == ["✓ right"]
     assert page.locator(":focus").get_attribute("role") == "status"
 
@@ -289,7 +289,7 @@ def test_all_answers_stay_open_from_page_to_page_until_questions_are_asked_again
     page = chapter_at(remembers=True)
     page.get_by_role("button", name="Show all answers").nth(1).press("Enter")
     assert is_open(page) and "ELSEWHERE" in page.evaluate(SEEN)
-    assert page.locator(":focus").inner_text() == "Right is: One of two."
+    assert page.locator(":focus").inner_text() == "The right answer is: One of two."
     page.reload()
     page.get_by_role("button", name="Ask me again").first.wait_for()
     assert is_open(page) and "ELSEWHERE" in page.evaluate(SEEN)
@@ -501,7 +501,7 @@ def test_no_code_is_cut_off_or_left_folded(text):
 def test_every_answer_is_on_paper_with_its_options_and_nothing_of_the_screen(text):
     for part in ("a third", "COMPUTED", "FOUND", "ELSEWHERE"):
         assert part in text
-    for part in ("Show the answer", "Right is", "checked:"):
+    for part in ("Show the answer", "The right answer is", "checked:"):
         assert part not in text
 
 

@@ -86,7 +86,7 @@ def test_without_d_k_there_is_nothing_to_divide_by(shown):
     assert_shows(page, SCORES)
     assert page.locator("p").first.inner_text().endswith("input = score / T")
     largest = SCORES.softmax(0).max()
-    assert said(page) == f"The largest weight is {largest:.2f}, that of «cat»."
+    assert said(page) == f"The largest weight is {largest:.2f}, that of “cat”."
 
 
 def test_an_arrow_key_moves_a_score_from_where_it_stands(shown):

@@ -220,7 +220,7 @@ function attention(root, data, host) {
       return `${column} gets most from ${largest(queries, (i) => [i, key])}.`;
     }
     const row = `${names[0]} ${quote(queries[query])}`;
-    const most = `looks most at ${largest(keys, (j) => [query, j])}.`;
+    const most = `attends most to ${largest(keys, (j) => [query, j])}.`;
     if (key < 0) return `${row} ${most}`;
     return `${row} gives ${column} the weight ${tell(query, key)}. It ${most}`;
   }

@@ -36,14 +36,14 @@ def show_attention(
     outline_label="gold link",
     title=None,
 ):
-    """Show which query token looks at which key token, and how much.
+    """Show which query token attends to which key token, and how much.
 
     ``weights`` are (query, key), (head, query, key), (layer, head, query, key) with
     ``layer`` given, or a list or dictionary with one (1, head, query, key) per layer:
     what a softmax over the keys returns, for one sentence. ``key_tokens`` default to
     ``query_tokens``. ``layer`` (0 if left out) and ``head`` (a number or "mean") are
     shown first. ``mask`` broadcasts to (query, key), True where
-    a query may look; the other cells are hatched. Cells in ``outline``, a set of
+    a query may attend; the other cells are hatched. Cells in ``outline``, a set of
     (query, key) or a boolean that broadcasts to it, are framed, and named by
     ``outline_label``. Weights are shown to 3 decimals, lines up to 64 tokens. Raises
     ValueError for scores, NaN, several sentences, tokens, mask or outline that do not
@@ -76,8 +76,8 @@ def _sentence(weights, data):
     return (
         f"Attention weights of {len(queries)} {names[0]} tokens over {len(keys)} "
         f"{names[1]} tokens{shown and f' ({shown})'}. The largest, "
-        f"{weights[query, key]:.3f}, is that of {names[0]} «{queries[query]}» for "
-        f"{names[1]} «{keys[key]}»."
+        f"{weights[query, key]:.3f}, is that of {names[0]} “{queries[query]}” for "
+        f"{names[1]} “{keys[key]}”."
     )
 
 

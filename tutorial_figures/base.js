@@ -27,7 +27,7 @@ const count = (length) => Array.from({ length }, (_, i) => i);
 const sum = (values) => values.reduce((total, value) => total + value, 0);
 const times = (a, b) => sum(a.map((value, i) => value * b[i]));
 // Isolated, so that a token written from right to left leaves the sentence alone.
-const quote = (token) => `«\u2068${token}\u2069»`;
+const quote = (token) => `“\u2068${token}\u2069”`;
 
 // Largest first subtracted, so that no power overflows.
 function softmaxOf(scores) {

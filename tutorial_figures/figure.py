@@ -36,7 +36,6 @@ PAGE = """<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>{title}</title>
-<style>[data-figure] {{ forced-color-adjust: none; }}</style>
 <body style="font-family: system-ui, sans-serif; margin: 16px">
 <main>{figure}</main>
 </body>

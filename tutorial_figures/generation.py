@@ -48,7 +48,7 @@ def _check(logits, maps, tokens, words, begin):
         )
     unknown = [token for token in tokens if token not in words]
     if unknown:
-        raise ValueError(f"the words lack «{unknown[0]}», which stands in the text")
+        raise ValueError(f"the words lack “{unknown[0]}”, which stands in the text")
     check_weights(maps[:, None])
     if np.triu(maps, 1).any():
         raise ValueError("a token attends to none that comes later")
@@ -73,7 +73,7 @@ def _sentence(data):
     new = range(begin, len(tokens))
     drawn = (f"{tokens[i]} ({_probability(data, i):.2f})" for i in new)
     return (
-        f"After «{' '.join(tokens[:begin])}» a model generates, each token with the "
+        f"After “{' '.join(tokens[:begin])}” a model generates, each token with the "
         f"probability that it had: {', '.join(drawn)}."
     )
 

@@ -173,10 +173,10 @@ def with_mean(weights):
 
 
 def as_mask(mask, shape):
-    """Return a boolean array (query, key), True where a query may look."""
+    """Return a boolean array (query, key), True where a query may attend."""
     mask = np.asarray(mask.detach().cpu() if hasattr(mask, "detach") else mask)
     if mask.dtype != bool:
-        raise ValueError(f"mask must be boolean, True = may look, got {mask.dtype}")
+        raise ValueError(f"mask must be boolean, True = may attend, got {mask.dtype}")
     try:
         return np.broadcast_to(mask, shape)
     except ValueError:

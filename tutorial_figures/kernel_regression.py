@@ -1,4 +1,4 @@
-"""Nadaraya–Watson regression to move: the query, the width, the kernel, the points.
+"""Interactive Nadaraya–Watson regression: the query, the width, the kernel, the points.
 
 This module knows no data set: points go in. The figure's JavaScript states the kernels
 of ``tutorial_lib.kernels`` a second time; a test holds the two equal.

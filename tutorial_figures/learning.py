@@ -129,8 +129,8 @@ def _sentence(data):
     shares = zip(data["labels"], weights, strict=True)
     return (
         f"A query that learns. After {len(path) - 1} steps of gradient descent its "
-        f"output is {told} from «{name}», and the weights are "
-        f"{', '.join(f'{weight:.2f} for «{label}»' for label, weight in shares)}."
+        f"output is {told} from “{name}”, and the weights are "
+        f"{', '.join(f'{weight:.2f} for “{label}”' for label, weight in shares)}."
     )
 
 

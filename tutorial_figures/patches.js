@@ -171,10 +171,10 @@ function patches(root, data, host) {
     const isClass = now.place[1] < 0;
     const subject = isClass ? "The class token" : `Patch ${nameOf(now.place)}`;
     const largest = largestOf(from);
-    if (!classToken) return `${subject} looks most at ${largest}.`;
+    if (!classToken) return `${subject} attends most to ${largest}.`;
     const receiver = isClass ? "itself" : "the class token";
     const given = `${subject} gives ${receiver} ${show(from, 0)}.`;
-    return `${given} Of the patches it looks most at ${largest}.`;
+    return `${given} Of the patches it attends most to ${largest}.`;
   }
 
   // ---- pointer and keys: one place is kept, another may be looked at in passing

@@ -1,6 +1,6 @@
-"""Attention over an image: point at a patch and see which patches it looks at.
+"""Attention over an image: point at a patch and see which patches it attends to.
 
-Or put questions to an image, and see which patches each of them looks at.
+Or put questions to an image, and see which patches each of them attends to.
 
 This module knows no model: weights and an image go in.
 """
@@ -33,7 +33,7 @@ def show_patch_attention(
     questions=(),
     title=None,
 ):
-    """Show which patches of an image each patch, or the class token, looks at.
+    """Show which patches of an image each patch, or the class token, attends to.
 
     ``weights`` are (query, key), (head, query, key), (layer, head, query, key) with
     ``layer`` given, or a list or dictionary with one (1, head, query, key) per layer,
@@ -43,7 +43,7 @@ def show_patch_attention(
     color; three are a photograph, veiled where nobody looks. The patches are
     squares; their size follows from the numbers of patches and pixels. ``layer`` and
     ``head`` (a number or "mean") are shown first, and what the patch ``first`` (row,
-    column) looks at; without it the class token, or the patch in the middle. Full
+    column) attends to; without it the class token, or the patch in the middle. Full
     strength is the query's largest weight for a patch, or 1, as a reader chooses, if
     half of the queries give a weight of 0.1; equal weights would be 1 / 50 among 50
     tokens.
@@ -186,13 +186,13 @@ def _sentence(weights, data):
     (query, name), offset = _first_query(data), int(data["classToken"])
     over = weights[query, offset:]
     largest = divmod(int(over.argmax()), columns)
-    looks = f"{name[0].upper()}{name[1:]} looks most at"
+    looks = f"{name[0].upper()}{name[1:]} attends most to"
     if offset:
         subject, receiver = ("The class token", "itself") if query == 0 else (
             name[0].upper() + name[1:], "the class token"
         )  # fmt: skip
         given = f"{subject} gives {receiver} {weights[query, 0]:.3f}."
-        looks = f"{given} Of the patches it looks most at"
+        looks = f"{given} Of the patches it attends most to"
     return (
         f"Attention weights{shown and f' ({shown})'} among {rows} × {columns} patches "
         f"of {patch} × {patch} pixels{' and a class token' * offset}. {looks} "
@@ -201,7 +201,7 @@ def _sentence(weights, data):
 
 
 def _answers(weights, data):
-    """Say of every question (question, patch) which patch it looks at."""
+    """Say of every question (question, patch) which patch it attends to."""
     (rows, columns), patch = data["grid"], data["patch"]
     said = [
         f"{question} Looks most at {divmod(int(over.argmax()), columns)}, "

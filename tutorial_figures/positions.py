@@ -1,4 +1,4 @@
-"""Positions to move: their encodings as a map, their dot products over the distance.
+"""Interactive positions: encodings as a map, dot products over the distance.
 
 This module knows no model and no chapter. The figure's JavaScript states the encodings
 a second time; a test holds the two equal.

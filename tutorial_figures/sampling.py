@@ -1,4 +1,4 @@
-"""One step of sampling to move: logits, temperature, top-k, top-p, min-p, and draws.
+"""Interactive sampling, one step: logits, temperature, top-k, top-p, min-p, and draws.
 
 This module knows no model, only the logits of one step.
 """
@@ -62,11 +62,11 @@ def _chances(data):
 def _sentence(data):
     chances, words = _chances(data), data["words"]
     nats, temperature = entropy(chances), data["shown"]["temperature"]
-    after = f" after «{data['prompt']}»" if data["prompt"] else ""
+    after = f" after “{data['prompt']}”" if data["prompt"] else ""
     return (
         f"The next token{after}, at temperature {temperature:g}: "
         f"{(chances > 0).sum()} of {len(words)} tokens may be sampled; the most "
-        f"probable, «{words[0]}», has probability {chances[0]:.3f}; the entropy is "
+        f"probable, “{words[0]}”, has probability {chances[0]:.3f}; the entropy is "
         f"{nats:.2f} nats, as if {math.exp(nats):.1f} tokens were equally probable."
     )
 

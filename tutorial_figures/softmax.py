@@ -1,4 +1,4 @@
-"""The softmax to move: scores, temperature, and d_k with and without its square root.
+"""An interactive softmax: scores, temperature, d_k with or without its square root.
 
 This module knows no queries and no keys, only their scores.
 """
@@ -58,7 +58,7 @@ def _sentence(data):
     nats, label = entropy(weights), data["labels"][weights.argmax()]
     largest = (
         f"Softmax of {len(weights)} scores at temperature {temperature:g}: the largest "
-        f"weight, {weights.max():.3f}, is that of «{label}»"
+        f"weight, {weights.max():.3f}, is that of “{label}”"
     )
     if data["shown"]["d_k"] is None:
         return f"{largest}."

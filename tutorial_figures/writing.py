@@ -195,8 +195,8 @@ def _last(model, tokens, temperature):
 def _sentence(data):
     numbers = sum(max(rows, 1) * columns for _, rows, columns in data["spec"])
     return (
-        f"A language model of {numbers:,} weights goes on with «{data['prompt']}»: "
-        f"«{data['written']}»"
+        f"A language model of {numbers:,} weights goes on with “{data['prompt']}”: "
+        f"“{data['written']}”"
     )
 
 

@@ -95,7 +95,7 @@ function reveal(box, chosen) {
     part.removeAttribute("hidden");
   }
   const right = box.querySelector("button.right");
-  const verdict = chosen === right ? "Right:" : "Right is:";
+  const verdict = chosen === right ? "Right:" : "The right answer is:";
   const before = chosen && chosen !== right ? "Not this time. " : "";
   box.querySelector(".verdict").append(
     before,
