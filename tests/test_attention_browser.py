@@ -163,7 +163,7 @@ def test_outlined_cells_are_framed_named_and_in_the_legend(shown):
     }
     assert page.get_by_text("□ gold link", exact=True).is_visible()
     page.mouse.move(*in_heatmap(page, 2, 1))
-    assert f"weight {WEIGHTS[0, 0, 2, 1]:.3f} (gold link). It looks" in said(page)
+    assert f"weight {WEIGHTS[0, 0, 2, 1]:.3f} (gold link). It attends" in said(page)
     page.mouse.move(*in_heatmap(page, 2, 2))
     assert f"the weight {WEIGHTS[0, 0, 2, 2]:.3f}. It looks" in said(page)
     page = shown(attention())

@@ -47,7 +47,7 @@ from tutorial_lib.plotting.colors import DARK, DARK_SCALES, LIGHT, LIGHT_SCALES
 
 # Readable sources without comments: a chapter carries one or two such figures, and
 # still a notebook stays within its 700 kB.
-MOST_CODE = 28_000
+MOST_CODE = 28_500
 HOSTILE = "</script><!-- \u2028 <img src=x onerror=alert(1)> $x^2$ & \"'"
 WORDS = ["I", "love", "cats"]
 WEIGHTS = torch.tensor([[0.5, 0.25, 0.25], [0.0, 1.0, 0.0], [0.0004, 0.1996, 0.8]])

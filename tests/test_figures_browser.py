@@ -166,7 +166,7 @@ def test_a_figure_runs_in_a_sandbox_twice_and_once_it_is_shown(
     assert page.locator(".readout").count() == 3
 
 
-def test_a_saved_page_keeps_the_colors_of_a_figure_where_a_system_replaces_all(
+def test_a_figure_keeps_its_colors_wherever_it_stands_where_a_system_replaces_all(
     page_at, tmp_path
 ):
     FIGURES["softmax"]().save(tmp_path / "figure.html")

@@ -443,13 +443,6 @@ def test_of_formulas_the_tab_key_stops_at_those_alone_that_scroll(chapter_at):
     assert chapter_at(**PHONE).evaluate(stops) >= 1
 
 
-def test_where_a_system_replaces_all_colors_a_live_figure_keeps_its_own(built, page_at):
-    file = built / "_build/html/notebooks/07_one.html"
-    figure = page_at(file, forced_colors="active").locator("[data-figure]")
-    color = "figure => getComputedStyle(figure).forcedColorAdjust"
-    assert figure.evaluate(color) == "none"
-
-
 def test_on_a_phone_an_option_of_many_words_stays_in_sight(chapter_at):
     page = chapter_at(**PHONE)
     for button in page.locator(".options button").all():
