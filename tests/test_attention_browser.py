@@ -165,7 +165,7 @@ def test_outlined_cells_are_framed_named_and_in_the_legend(shown):
     page.mouse.move(*in_heatmap(page, 2, 1))
     assert f"weight {WEIGHTS[0, 0, 2, 1]:.3f} (gold link). It attends" in said(page)
     page.mouse.move(*in_heatmap(page, 2, 2))
-    assert f"the weight {WEIGHTS[0, 0, 2, 2]:.3f}. It looks" in said(page)
+    assert f"the weight {WEIGHTS[0, 0, 2, 2]:.3f}. It attends" in said(page)
     page = shown(attention())
     assert page.locator(".outline").get_attribute("d") == ""
     assert page.get_by_text("gold link").count() == 0
