@@ -339,7 +339,7 @@ right:
 
 @Exercise("5.4", "Quantize the context vector")
 def quantize(context, bits):
-    """Keep so many bits of every entry of a context vector."""
+    """Keep ``bits`` bits of every entry of a context vector."""
     count = 2**bits  # of intervals between −1 and 1
     indices = ((context + 1) / 2 * count).floor().clamp(max=count - 1)  # from 0
     return (indices + 0.5) / count * 2 - 1

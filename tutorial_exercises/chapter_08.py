@@ -197,7 +197,7 @@ You mask after the softmax, so the weights no longer sum to 1. Mask the scores i
     and (dim=-1) @ V → (dim=-1) * (1 if mask is None else mask.unsqueeze(1)) @ V
 The mask is not used.
     mask is not None → False
-The joined heads have still to go through W_O.
+The concatenated heads must still go through W_O.
     return self.W_O(rearrange(context, join)) → return (rearrange(context, join))
 The scores have a head axis: give the mask one, too, by `mask.unsqueeze(1)`.
     .unsqueeze(1) →
@@ -234,7 +234,7 @@ def _():
 
 
 head_terms.hints = """
-- The joined heads times W_Oᵀ: which rows of W_Oᵀ does head 0 meet?
+- The concatenated heads times W_Oᵀ: which rows of W_Oᵀ does head 0 meet?
 - The first d_k rows of `W_O.weight.T` belong to head 0, the next to head 1.
 - `rows = W_O.weight.T.reshape(num_heads, d_k, d_model)`; `context @ rows`.
 """

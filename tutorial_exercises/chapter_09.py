@@ -184,13 +184,13 @@ find_rival.hints = """
 - After how many positions has the first rotation come round? And the second?
 - Both have come around after a common multiple of 6 and 8. The smallest one is the
   distance between the right key and its rival.
-- The right key is itself three back. And for a key n back there must be n tokens
-  before the query.
+- The right key is itself three tokens back. And for a key n tokens back there must
+  be n tokens before the query.
 """
 
 find_rival.mistakes = """
 After 24 positions both rotations have come around, but count them from the right key,
-which is itself three back.
+which is itself three tokens back.
     "back": 27 → "back": 24
     and "tokens": 28 → "tokens": 25
 You go 24 positions from the right key in the other direction, so that the rival lies
@@ -345,7 +345,7 @@ right:
 
 @Exercise("9.5", "Scale the low frequencies only", axes="pair")
 def scale_low_frequencies(omega, tokens, factor):
-    """Divide by the factor the frequencies that make no full turn in so many tokens."""
+    """Divide by ``factor`` the frequencies that make no full turn in ``tokens``."""
     is_low = omega * tokens < 2 * torch.pi  # (pair,)
     return torch.where(is_low, omega / factor, omega)
 
