@@ -268,6 +268,9 @@ def test_columns_of_something_else_are_refused(tmp_path, columns, message):
     assert "\n" not in str(caught.value)
     path.write_text(200 * f"{ENGLISH}\t{FRENCH}\n" + "\n")  # an empty line does no harm
     assert read_tatoeba(folder=tmp_path) == 200 * [(ENGLISH, FRENCH)]
+    path.write_text("\n\n")
+    with pytest.raises(DataError, match="it has no line"):
+        read_tatoeba(folder=tmp_path)
 
 
 @pytest.fixture
