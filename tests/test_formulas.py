@@ -48,3 +48,22 @@ def test_the_font_has_each_sign_of_a_formula_those_that_a_browser_draws_and_no_o
     assert {*map(ord, "softmax()𝐐𝐊⊤")} <= {*signs}
     assert {ord("√"), ord("𝑑"), ord("𝑘")} <= {*signs}
     assert not {ord("ß"), ord("ж"), ord("𝑧")} & {*signs}
+
+
+def test_root_signs_of_all_heights_are_as_wide_as_the_lowest():
+    font = TTFont(io.BytesIO(formulas.font_of([formulas.mathml(SCALED, display=True)])))
+    lowest, table = font.getBestCmap()[ord("√")], font["MATH"].table.MathVariants
+    [taller] = [
+        variants
+        for name, variants in zip(
+            table.VertGlyphCoverage.glyphs, table.VertGlyphConstruction, strict=True
+        )
+        if name == lowest
+    ]
+    names = {record.VariantGlyph for record in taller.MathGlyphVariantRecord}
+    assert len(names) > 2
+    names |= {part.glyph for part in taller.GlyphAssembly.PartRecords}
+    width, _ = font["hmtx"][lowest]
+    for name in names:
+        assert font["hmtx"][name] == (width, font["glyf"][name].xMin)
+        assert font["glyf"][name].xMax < 1.1 * width  # the drawing is as narrow

@@ -12,6 +12,7 @@ import unicodedata
 from pathlib import Path
 
 from docutils.nodes import SkipNode
+from fontTools.ttLib import TTFont
 from math_core import LatexError, LatexToMathML
 from offline_assets import cut_font
 from sphinx.errors import ExtensionError
@@ -86,4 +87,25 @@ def font_of(pages):
     formulas = "".join(formula for page in pages for formula in FORMULA.findall(page))
     signs = {ROOT, *map(ord, html.unescape(formulas))}
     plain = {sign: ord(unicodedata.normalize("NFKC", chr(sign))) for sign in ITALICS}
-    return cut_font(FONT, signs | {sign for sign in ITALICS if plain[sign] in signs})
+    font = TTFont(FONT)
+    narrow_roots(font)
+    return cut_font(font, signs | {sign for sign in ITALICS if plain[sign] in signs})
+
+
+def narrow_roots(font):
+    """Make tall root signs as wide as the lowest.
+
+    Beside a root, Chromium leaves the room of the widest sign, whichever it draws.
+    """
+    lowest, variants = font.getBestCmap()[ROOT], font["MATH"].table.MathVariants
+    place = variants.VertGlyphCoverage.glyphs.index(lowest)
+    taller = variants.VertGlyphConstruction[place]
+    names = {record.VariantGlyph for record in taller.MathGlyphVariantRecord}
+    names |= {part.glyph for part in taller.GlyphAssembly.PartRecords}
+    width = font["hmtx"][lowest][0]
+    for name in names:
+        scale = width / font["hmtx"][name][0]
+        glyph = font["glyf"][name]
+        glyph.coordinates.scale((scale, 1))
+        glyph.recalcBounds(font["glyf"])
+        font["hmtx"][name] = width, glyph.xMin

@@ -13,6 +13,7 @@ import re
 from pathlib import Path
 
 from fontTools import subset
+from fontTools.ttLib import TTFont
 from sphinx.errors import ExtensionError
 
 FONT_PRELOAD = re.compile(r'<link rel="preload" as="font"[^>]*>')
@@ -30,11 +31,8 @@ SHORT_LINK = re.compile(
     r" *<link [^>]*_static/(?:togglebutton|copybutton|mystnb|sphinx-design|"
     r"sphinx-thebe)\.[^>]*>\n?"
 )
-# An icon is a drawing in a script of the theme, and a sign in its style sheet.
-DRAWING = (
-    r"""["']?([a-z0-9-]+)["']?:\[\d+,\d+,\[[^\]]*\],"\w+",(?:\[[^\]]*\]|"[^"]*")\]"""
-)
-DRAWINGS = re.compile(f"{DRAWING}(?:,{DRAWING})*")
+# An icon is a sign in the style sheet; the theme's script would draw it once more.
+DRAWN = re.compile(r"<script [^>]*_static/scripts/fontawesome\.js[^>]*></script>\n?")
 SIGN = re.compile(r'(?:\.fa-[a-z0-9-]+:before,?)+\{content:"[^"]*"\}')
 ICON = re.compile(r"\bfa-([a-z0-9-]+)")
 BY_SCRIPT = {"spinner", "xmark"}  # icons that scripts put on a page
@@ -50,7 +48,6 @@ def setup(app):
     app.connect("build-finished", join_styles)
     app.connect("build-finished", lighten_pages)
     app.connect("build-finished", keep_icons_in_use)
-    app.connect("build-finished", keep_signs_in_use)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -86,7 +83,9 @@ def lighten_pages(app, error):
     """
     for page in Path(app.outdir).rglob("*.html") if error is None else ():
         text = page.read_text("utf-8")
-        lighter = SHORT_LINK.sub("", FONT_PRELOAD.sub("", text))
+        lighter = text
+        for unused in (FONT_PRELOAD, SHORT_LINK, DRAWN):
+            lighter = unused.sub("", lighter)
         if page.name != "search.html":
             lighter = WAITING.sub("<script defer", SEARCH.sub("", lighter))
         if lighter != text:
@@ -94,50 +93,38 @@ def lighten_pages(app, error):
 
 
 def keep_icons_in_use(app, error):
-    """Keep of the theme's icons those that a page shows: 1.5 MB become 0.1."""
-    if error is not None or app.builder.format != "html":
-        return
-    pages = Path(app.outdir).rglob("*.html")
-    used = BY_SCRIPT.union(*(ICON.findall(page.read_text("utf-8")) for page in pages))
+    """Keep of the theme's two thousand icons those that a page shows, as fonts.
 
-    def drawings(run):
-        found = re.finditer(DRAWING, run[0])
-        return ",".join(icon[0] for icon in found if icon[1] in used)
-
-    def sign(rule):
-        return rule[0] if used.intersection(ICON.findall(rule[0])) else ""
-
-    static = Path(app.outdir) / "_static"
-    for file in (*static.glob("scripts/*.js"), *static.glob("styles/*.css")):
-        text = file.read_text("utf-8")
-        lighter = SIGN.sub(sign, DRAWINGS.sub(drawings, text))
-        if lighter != text:
-            file.write_text(lighter, "utf-8")
-
-
-def keep_signs_in_use(app, error):
-    """Put the signs in use into the style sheet, as fonts: 156 kB become 8.
-
-    There, a browser also has them where the page is a file.
+    They stand in the style sheet, where a browser has them if the page is a file, too:
+    8 kB in place of 156. The script that draws icons anew is not there (1.5 MB).
     """
     if error is not None or app.builder.format != "html":
         return
-    sheet = Path(app.outdir, "_static", "styles", "pydata-sphinx-theme.css")
-    text = sheet.read_text("utf-8")
+    static = Path(app.outdir) / "_static"
+    for script in static.glob("scripts/fontawesome.js*"):
+        script.unlink()
+    pages = Path(app.outdir).rglob("*.html")
+    used = BY_SCRIPT.union(*(ICON.findall(page.read_text("utf-8")) for page in pages))
+
+    def named(rule):
+        return rule[0] if used.intersection(ICON.findall(rule[0])) else ""
+
+    sheet = static / "styles" / "pydata-sphinx-theme.css"
+    text = SIGN.sub(named, sheet.read_text("utf-8"))
     signs = [int(code, 16) if code else ord(sign) for code, sign in NAMED.findall(text)]
 
     def small(rule):
-        font = cut_font((sheet.parent / rule[2]).with_suffix(".ttf"), signs)
+        font = TTFont((sheet.parent / rule[2]).with_suffix(".ttf"))
+        font = cut_font(font, signs)
         font = base64.b64encode(font).decode()
         return f"{rule[1]}url(data:font/woff;base64,{font}) format('woff')}}"
 
     sheet.write_text(FONT.sub(small, text), "utf-8")
 
 
-def cut_font(path, signs):
+def cut_font(font, signs):
     """Return a font in WOFF that has the signs alone."""
-    options = subset.Options(flavor="woff", hinting=False)
-    font, file = subset.load_font(path, options), io.BytesIO()
+    options, file = subset.Options(flavor="woff", hinting=False), io.BytesIO()
     cutter = subset.Subsetter(options)
     cutter.populate(unicodes=signs)
     cutter.subset(font)
