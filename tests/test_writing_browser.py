@@ -122,7 +122,7 @@ def test_nothing_is_computed_before_it_is_asked_for(shown):
     page = shown(writing())
     text = text_of(page)
     assert text.startswith("a bad cab") and len(text) == 20
-    assert "Write on, or begin with a text of your own." in said(page)
+    assert "Continue, or begin with a text of your own." in said(page)
     assert page.locator(".next .label").count() == 7  # as they were stored
     assert page.evaluate("performance.getEntriesByType('resource').length") == 0
 
@@ -162,7 +162,7 @@ def test_letters_that_the_model_does_not_know_are_named(shown):
 
 def test_it_writes_letter_by_letter_until_it_is_paused(shown):
     page = shown(writing())
-    page.get_by_role("button", name="Write on").click()
+    page.get_by_role("button", name="Continue").click()
     wait_for_text(page, "text.length > 24")
     page.get_by_role("button", name="Pause").click()
     kept = len(text_of(page))

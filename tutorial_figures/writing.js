@@ -54,7 +54,7 @@ function writing(root, data, host) {
   });
   field.value = data.prompt;
   field.onchange = begin;
-  const play = addButton(bar, "Write on", () => run(!now.running));
+  const play = addButton(bar, "Continue", () => run(!now.running));
   addButton(bar, "Next token", () => { run(false); ask(now.tokens.length + 1); });
   addButton(bar, "Sample again", () => change({ seed: now.settings.seed + 1 }));
   const dials = add(root, "div", { class: "bar" });
@@ -159,7 +159,7 @@ function writing(root, data, host) {
       return;
     }
     now.running = running;
-    play.textContent = running ? "Pause" : "Write on";
+    play.textContent = running ? "Pause" : "Continue";
     if (running && now.tokens.length === LONGEST) now.tokens = now.prompt;
     if (running) ask(now.tokens.length + 1);
     else if (now.steps.length) show();
@@ -221,7 +221,7 @@ function writing(root, data, host) {
 
   function sentence(step) {
     const here = printed(words[now.tokens[now.at]]);
-    if (!step) return `At ${quote(here)}. Write on, or begin with a text of your own.`;
+    if (!step) return `At ${quote(here)}. Continue, or begin with a text of your own.`;
     const likeliest = step.probs.indexOf(Math.max(...step.probs));
     const probability = step.probs[likeliest].toFixed(2);
     const off = now.off.size ? ` Heads that are off: ${now.off.size} of ${heads}.` : "";

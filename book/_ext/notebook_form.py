@@ -72,6 +72,8 @@ def as_page(notebook, keys):
         else:
             if "aside" not in tags_of(cell):
                 text = ANSWER.sub("", text, count=1)
+            if "explore(" in text:  # what it prints is a sentence, and may be wrapped
+                cell["metadata"].setdefault("tags", []).append("explore")
             for output in cell["outputs"]:
                 unfold(output)
         cell["source"] = text
