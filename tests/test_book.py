@@ -195,6 +195,25 @@ def test_of_the_theme_s_icons_those_are_kept_that_a_page_shows():
     assert shown <= {*signs} and len(signs) < 100
 
 
+def test_the_theme_does_not_measure_what_is_folded():
+    script = (HTML / "_static/scripts/pydata-sphinx-theme.js").read_text("utf-8")
+    assert "querySelectorAll" in script and "scrollWidth" not in script
+
+
+@pytest.mark.parametrize("system", ["light", "dark"])
+@pytest.mark.parametrize("stored", ["light", "dark", "auto", None])
+def test_a_page_has_its_colors_before_the_theme_s_script_runs(system, stored, page_at):
+    early = """document.addEventListener("readystatechange", () => {
+        window.early ??= document.documentElement.dataset.theme;
+    });"""
+    if stored:
+        early += f"localStorage.setItem('mode', '{stored}');"
+    page = page_at(HTML / "book/how_to_use.html", script=early, color_scheme=system)
+    expected = stored if stored in ("light", "dark") else system
+    assert page.evaluate("early") == expected
+    assert page.evaluate("document.documentElement.dataset.theme") == expected
+
+
 @each(READ)
 def test_a_page_waits_for_few_files_and_has_no_empty_heads(page_file):
     text = page_file.read_text(encoding="utf-8")

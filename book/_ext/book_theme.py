@@ -17,6 +17,9 @@ from sphinx.environment.collectors.toctree import TocTreeCollector
 
 VERSION = re.compile(r'^version = "(.*)"$', re.MULTILINE)
 EMPTY_HEAD = re.compile(r"<th\b([^>]*)>(\s*(?:<p>\s*</p>)?\s*)</th>")
+STORED_THEME = 'localStorage.getItem("theme") || "auto";'
+CHOSEN_THEME = """{ light: "light", dark: "dark" }[localStorage.getItem("mode")]
+      || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");"""
 LONGEST = 160  # characters of a page's description
 
 
@@ -27,7 +30,7 @@ def setup(app):
     app.connect("env-get-updated", number_chapters_by_name, priority=600)
     app.connect("env-check-consistency", forget_heading_numbers)
     app.connect("html-page-context", mend_page)
-    app.connect("build-finished", color_without_script)
+    app.connect("build-finished", color_early)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -45,14 +48,18 @@ def set_theme_options(app, config):
     options["extra_footer"] += f"<p>Version {version}</p>\n"
 
 
-def color_without_script(app, error):
-    """Give pages the light colors from the start; a script may then choose others."""
+def color_early(app, error):
+    """Give pages their colors before they are drawn, and light ones without a script.
+
+    The theme's own script would color a page once all of it is there, and anew.
+    """
     if error is None and app.builder.format == "html":
         for page in Path(app.outdir).rglob("*.html"):
             text = page.read_text(encoding="utf-8")
-            chosen = text.replace(' data-theme="auto">', ' data-theme="light">', 1)
-            if chosen != text:
-                page.write_text(chosen, encoding="utf-8")
+            early = text.replace(' data-theme="auto">', ' data-theme="light">', 1)
+            early = early.replace(STORED_THEME, CHOSEN_THEME, 1)
+            if early != text:
+                page.write_text(early, encoding="utf-8")
 
 
 def mark_predictions(app, doctree):
@@ -116,9 +123,8 @@ def mend_page(app, pagename, templatename, context, doctree):
     """Mend what the theme and docutils write into a page.
 
     The first page gets a title besides the book's, which its heading repeats. The
-    bibliography loses the roles of a list whose entries are not list items. A page with
-    formulas tells those who read it without JavaScript what they see. A corner of a
-    table in which nothing stands is no heading.
+    bibliography loses the roles of a list whose entries are not list items. A corner
+    of a table in which nothing stands is no heading.
     """
     body = context.get("body", "")
     for role in (' role="list"', ' role="doc-biblioentry"'):

@@ -39,6 +39,8 @@ BY_SCRIPT = {"spinner", "xmark"}  # icons that scripts put on a page
 # The fonts of signs, and what in a style sheet names a sign.
 FONT = re.compile(r"(@font-face\{[^}]*src:)url\(([^)]*)\.woff2\)[^}]*\}")
 NAMED = re.compile(r'"\\(f[0-9a-f]{3})"|([\ue000-\uf8ff])')
+# What the theme does to each box after every change of a page; scroll.js does it too.
+MEASURED = "e.tabIndex=e.scrollWidth>e.clientWidth||e.scrollHeight>e.clientHeight?0:-1"
 ELSEWHERE = re.compile(r"(https?:)?//")
 
 
@@ -48,6 +50,7 @@ def setup(app):
     app.connect("build-finished", join_styles)
     app.connect("build-finished", lighten_pages)
     app.connect("build-finished", keep_icons_in_use)
+    app.connect("build-finished", measure_once)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -120,6 +123,14 @@ def keep_icons_in_use(app, error):
         return f"{rule[1]}url(data:font/woff;base64,{font}) format('woff')}}"
 
     sheet.write_text(FONT.sub(small, text), "utf-8")
+
+
+def measure_once(app, error):
+    """Keep the theme from measuring boxes: it would lay out all that is folded."""
+    if error is None and app.builder.format == "html":
+        script = Path(app.outdir, "_static", "scripts", "pydata-sphinx-theme.js")
+        text = script.read_text("utf-8")
+        script.write_text(text.replace(MEASURED, ""), "utf-8")
 
 
 def cut_font(font, signs):

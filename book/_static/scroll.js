@@ -27,8 +27,10 @@ function measure(box) {
 }
 
 // All is measured before anything is marked: a page is then laid out once, not once a box.
+// What is folded is measured when it opens, for a browser lays it out for nothing else.
 function markAll() {
-  const boxes = [...document.querySelectorAll(`.bd-article :is(${scrolling})`)];
+  const all = [...document.querySelectorAll(`.bd-article :is(${scrolling})`)];
+  const boxes = all.filter((box) => !box.closest("details:not([open])"));
   for (const box of boxes) {
     const picture = box.querySelector("img");
     box.classList.toggle("small", picture?.naturalWidth <= readableWhenShrunk);
