@@ -8,8 +8,14 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from tools.form import shape
 from tutorial_lib.notebook import FOLDED, claim, unfolded
+from tutorial_lib.widgets import VIEW
 
 BEGIN = "from tutorial_lib.notebook import prepare_notebook\nprepare_notebook()"
+SELF_SHOWN = """
+class Shown:
+    def _ipython_display_(self):
+        print("shows itself")
+"""
 FIGURE = "from tutorial_lib.plotting import show_heatmaps\nshow_heatmaps([[1.0]])"
 
 
@@ -53,6 +59,25 @@ def test_of_a_comparison_that_fails_both_sides_are_told(capsys, monkeypatch):
     assert "(score = 0.1235, len(scores) = 1)" in said
 
 
+score = 0.9  # of the file, which a function's own comes before
+
+
+def test_a_side_is_what_it_is_where_it_is_asserted(capsys, monkeypatch):
+    monkeypatch.delenv("TUTORIAL_STRICT", raising=False)
+    score = 0.1
+    with claim("much is learned"):
+        assert score > 0.5
+    assert "(score = 0.1)" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_claim_that_fails_is_set_in_lines_of_up_to_80_signs(capsys, monkeypatch):
+    monkeypatch.delenv("TUTORIAL_STRICT", raising=False)
+    with claim("of words of three signs " + "and " * 30):
+        assert 1 == 2
+    first, *_ = capsys.readouterr().out.splitlines()
+    assert 76 <= len(first) <= 80
+
+
 def test_a_claim_that_fails_stops_the_book_s_own_tests(monkeypatch):
     monkeypatch.setenv("TUTORIAL_STRICT", "1")
     with pytest.raises(AssertionError), claim("one is two"):
@@ -76,6 +101,8 @@ def cells():
         "# @title Answer\nimport pandas\npandas.DataFrame({'a': [1]})",
         "# @title Answer\n1 / 0",
         "'after an error'",
+        f"# @title Answer{SELF_SHOWN}\nShown()",
+        "# @title Answer\nimport ipywidgets\nipywidgets.Label('live')",
     ]
     cells = [new_code_cell(source) for source in sources]
     cells[6].metadata["tags"] = ["raises-exception"]
@@ -105,6 +132,12 @@ def test_other_cells_are_as_they_are_also_after_an_error(cells):
     [error] = cells[6].outputs
     assert error.ename == "ZeroDivisionError"
     assert pages(cells[7]) == [""]
+
+
+def test_what_shows_itself_is_folded_and_controls_are_not(cells):
+    assert [unfolded(page) for page in pages(cells[8])] == ["<pre>shows itself\n</pre>"]
+    [control] = cells[9].outputs
+    assert VIEW in control.data and "text/html" not in control.data
 
 
 # --- The form in the file ---------------------------------------------------------
