@@ -44,7 +44,7 @@ def overlap(one, other):
     return max(one) >= min(other) and max(other) >= min(one)
 
 
-def test_what_of_tatoeba_s_test_was_learned_from_is_on_the_page():
+def test_what_of_tatoeba_s_test_is_training_data_is_on_the_page():
     folder = ROOT.parent / "shared" / "data"
     if not folder.exists():
         pytest.skip(f"needs copies of the data in {folder}")
@@ -112,7 +112,8 @@ def test_attention_is_worth_what_the_page_says_on_captions_and_not_on_four_words
     ]
     words, subwords, *fresh = (f"{points:.0f}" for points in worth)
     assert f"worth {min(worth):.0f} to {max(worth):.0f} points of BLEU** to" in TEXT
-    assert f"worth {words} points of BLEU in words and {subwords} in subwords," in TEXT
+    assert f"worth {words} points of BLEU with words" in TEXT
+    assert f"and {subwords} with subword tokens," in TEXT
     assert "on a thousand other captions, {} and {}.".format(*fresh) in TEXT
     one, attention = (("multi30k", "words", model) for model in CHARTS.MODELS[:2])
     assert min(column(attention)) > max(column(one))
@@ -122,7 +123,7 @@ def test_attention_is_worth_what_the_page_says_on_captions_and_not_on_four_words
         assert overlap(*(("tatoeba", units, model) for model in CHARTS.MODELS[:2]))
     best = max((kind for kind in KINDS if kind[0] == "tatoeba"), key=median)
     assert best == ("tatoeba", "subwords", "fixed context")
-    assert f"that of fixed context in subwords: {median(best):.1f}." in TEXT
+    assert f"of fixed context with subword tokens: {median(best):.1f}." in TEXT
 
 
 def test_the_transformer_is_level_on_captions_and_ahead_on_tatoeba_in_words():
@@ -134,15 +135,15 @@ def test_the_transformer_is_level_on_captions_and_ahead_on_tatoeba_in_words():
     ahead = [median(transformer) - median(kind) for kind in (one, attention)]
     said = "is {:.1f} points ahead of fixed context and {:.1f} ahead of attention,"
     assert said.format(*ahead) in TEXT
-    assert f"the Transformer is {ahead[0]:.0f} points ahead." in TEXT
+    assert f"the Transformer is {ahead[0]:.0f} points ahead," in TEXT
     one, _, transformer = (column(("tatoeba", "subwords", m)) for m in CHARTS.MODELS)
     assert max(one) > max(transformer)
 
 
-def test_the_page_says_how_many_pairs_were_learned_from():
+def test_the_page_says_how_many_training_pairs_there_are():
     pairs = {row["data"]: int(row["training_pairs"]) for row in read("translation.csv")}
     assert f"**Tatoeba** is {pairs['tatoeba']:,} everyday" in TEXT
-    assert f"of which {pairs['tatoeba']:,} were learned from" in TEXT
+    assert f"of which {pairs['tatoeba']:,} are the training data" in TEXT
     assert round(pairs["multi30k"], -3) == 28_000 and "about 28,000 captions" in TEXT
     assert round(pairs["multi30k"] / pairs["tatoeba"]) == 8
     assert "there are eight times as many" in TEXT
@@ -158,7 +159,7 @@ def test_subwords_know_every_word_and_cost_what_the_page_says():
     )
     lost = [round(a - b) for a, b in zip(words, subwords, strict=True)]
     assert (min(lost), max(lost)) == (3, 5)
-    assert "subwords cost three to five points" in TEXT
+    assert "with subword tokens score three to five points less" in TEXT
 
 
 def test_the_captions_that_were_kept_out_put_the_models_into_the_same_order():
@@ -197,7 +198,7 @@ def test_the_page_says_which_rates_are_at_an_edge_and_what_lies_beyond():
         edges += (rate := float(best["learning_rate"])) in (min(rates), max(rates))
         if kind[0] == "multi30k" and rate == max(rates):
             largest.append((*kind, 2 * rate, best["dropout"], best["bleu_valid"]))
-    assert edges == 9 and "nine of the twelve kinds" in TEXT
+    assert edges == 9 and "nine of the twelve combinations" in TEXT
     beyond = {CHARTS.of(row): row for row in read("translation_beyond.csv")}
     lost = []
     for *kind, rate, dropout, score in largest:

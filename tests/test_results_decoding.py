@@ -38,7 +38,7 @@ def test_at_64_words_the_cache_is_at_least_twice_as_fast():
     one, many = (f"{ratio:.0f}" for ratio in times)
     text = " ".join(PAGE.split())
     assert f"generates 64 tokens about {one} times as fast," in text
-    assert f"and 32 sequences at once {many} times as fast." in text
+    assert f"and in a batch of 32 sequences {many} times as fast." in text
     less, more = (
         f"{found[1, words]['cached'] / found[1, words]['recomputed']:.0f}"
         for words in (32, 128)

@@ -54,12 +54,12 @@ def test_the_page_says_who_is_ahead():
         bits = " | ".join(f"{middle(name, at):.2f}" for at in BUDGETS)
         label = f"{name}, our rewrite" if name == "nanoGPT" else f"this book's {name}"
         assert f"| {label} | {bits} |" in TEXT
-    behind = f"{100 * (middle('GPT') / middle('nanoGPT') - 1):.0f} percent behind"
-    assert f"chapter 12 builds it is {behind} the rewrite after 300 seconds." in TEXT
-    assert f"its GPT-2 is {behind}." in TEXT
+    behind = f"is {middle('GPT') - middle('nanoGPT'):.2f} bits behind"
+    assert f"chapter 12 builds it {behind} the rewrite after 300 seconds." in TEXT
+    assert f"Its GPT {behind}." in TEXT
     ahead = middle("nanoGPT") - middle("Llama")
     assert (
-        f"this book's Llama is {ahead:.2f} bits ahead of our rewrite of nanoGPT**"
+        f"this book's Llama is {ahead:.2f} bits per character ahead of our rewrite of"
         in TEXT
     )
 
@@ -82,7 +82,7 @@ def test_the_page_has_the_time_of_a_step():
     }
     assert longer["GPT"] == {"9"} and "our GPT takes 9 percent longer" in TEXT
     ends = min(longer["Llama"], key=int), max(longer["Llama"], key=int)
-    assert "one of our Llama {} to {} percent, in turns".format(*ends) in TEXT
+    assert "one of our Llama {} to {} percent, at three sizes.".format(*ends) in TEXT
 
 
 def test_the_page_has_what_the_search_chose():
@@ -98,7 +98,7 @@ def test_the_page_has_what_the_search_chose():
 
 def test_the_page_has_how_much_faster_a_cache_writes():
     for ours in of("gpt_writing.csv", "GPT"):
-        turns = 1 / float(ours["ratio"])  # paired, in turns
+        turns = 1 / float(ours["ratio"])  # paired, measured alternately
         cells = [ours["characters"], ours["texts"], f"{turns:.2f}"]
         assert f"| {' | '.join(cells)} |" in TEXT
 
@@ -111,9 +111,9 @@ def test_the_page_has_what_the_gpu_said():
         ]
 
     ends = [text.replace(",", " and") for text in pair("bits_valid_end", 2)]
-    assert "it cost ours {} and nanoGPT {}:".format(*ends) in TEXT
+    assert "it was {} with ours and {} with nanoGPT, which".format(*ends) in TEXT
     best = [text.replace(",", " and") for text in pair("bits_valid", 2)]
-    assert "costs {} bits with ours and {} with nanoGPT.".format(*best) in TEXT
+    assert "loss is {} bits with ours and {} with nanoGPT.".format(*best) in TEXT
     steps = [text.replace(",", " and") for text in pair("best_step", 0)]
     steps = [re.sub(r"(\d)(\d{3})", r"\1,\2", text) for text in steps]
     assert steps[0] == "2,500 and 2,500"

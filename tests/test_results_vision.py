@@ -82,6 +82,8 @@ def test_the_convolutional_network_is_ahead_by_what_the_page_says():
     )
     assert f"Transformer is over {before} points behind the" in TEXT
     assert f"with patches of 7 × 7 over {after}.**" in TEXT
+    few, many = SAID.index(after), SAID.index(before)
+    assert f"{few} to {many} points more accurate than the Vision Transformer**" in TEXT
     seen, once = (
         median(name, "images_per_second_training")
         for name in ("tutorial_lib, patches of 7", "tutorial_lib")
