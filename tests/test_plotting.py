@@ -53,6 +53,24 @@ def test_weights_share_the_scale_from_0_to_1_and_scores_one_centered_at_0():
     assert [ax.images[0].get_clim() for ax in heat(scores)] == [(-3, 3)] * 2
 
 
+@pytest.mark.parametrize("panels", [1, 2])
+@pytest.mark.parametrize(
+    ("scores", "ends"),
+    [
+        ([[-1.0, 5.0]], (-1, 5)),
+        ([[1.0, 5.0]], (0, 5)),
+        ([[-2.0, -torch.inf]], (-2, 0)),
+        ([[0.0, 0.0]], (-1, 1)),
+    ],
+)
+def test_the_bar_of_scores_has_white_and_the_colors_that_are_there(
+    scores, ends, panels
+):
+    fig = show_heatmaps(torch.tensor([scores] * panels), scores=True)
+    [bar] = [ax for ax in fig.axes if ax not in heat(fig)]
+    assert (bar.get_ylim() if panels == 1 else bar.get_xlim()) == ends
+
+
 def test_rows_are_queries_and_columns_are_keys_labelled_by_words():
     weights = torch.tensor([[0.25, 0.75]])
     [ax] = heat(show_heatmaps(weights, query_labels=["it"], key_labels=["cat", "sat"]))

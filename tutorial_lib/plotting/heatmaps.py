@@ -36,7 +36,7 @@ def show_heatmaps(
     """Show attention weights as heatmaps that share one color scale.
 
     ``weights`` is (row, column, query, key), (panel, query, key) or (query, key), with
-    values from 0 to 1; with ``scores`` any values, on a scale centered at 0. ``label``
+    values from 0 to 1; with ``scores`` any values, white where they are 0. ``label``
     names the scale, which maps of nothing but 0 and 1 do not need; ``titles`` names the
     panels, row by row. Cells where the boolean ``mask``, which broadcasts to the
     weights, is False are hatched, and cells that are NaN are grey. Cells in
@@ -66,7 +66,7 @@ def show_heatmaps(
         _write_numbers(axes, panels, hidden, layout.cell)
         name_axes(axes, layout.columns, xlabel=xlabel, ylabel=ylabel)
         if has_bar:
-            _add_bar(fig, axes, image, label, layout.columns > 1)
+            _add_bar(fig, axes, image, label, layout.columns > 1, panels)
         if framed.any():
             add_legend(fig, outline_label)
     return fig
@@ -141,7 +141,7 @@ def _write_numbers(axes, panels, hidden, cell):
         ink_numbers(ax)
 
 
-def _add_bar(fig, axes, image, label, is_below):
+def _add_bar(fig, axes, image, label, is_below, panels):
     from matplotlib.ticker import MaxNLocator
 
     style = {"pad": 0.02, "aspect": 24, "anchor": (0.0, 1.0)}
@@ -151,6 +151,11 @@ def _add_bar(fig, axes, image, label, is_below):
     bar = fig.colorbar(image, ax=axes, label=label, **style)
     bar.locator = MaxNLocator(4, steps=[1, 2, 5, 10])
     bar.outline.set_visible(False)
+    if image.norm.vmin:  # of scores: white, and the colors that are there
+        numbers = [0, *panels[panels.isfinite()].tolist()]
+        if any(numbers):
+            name = "xlim" if is_below else "ylim"
+            bar.ax.set(**{name: (min(numbers), max(numbers))})
 
 
 def as_cells(outline, shape):
