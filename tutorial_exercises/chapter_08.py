@@ -91,7 +91,7 @@ class SeveralHeads(nn.Module):
             scores = scores.masked_fill(~mask.unsqueeze(1), -torch.inf)
         # 6. A query shares out its weight over the keys, which are the last axis.
         context = scores.softmax(dim=-1) @ V  # (batch, head, query, d_k)
-        # 7. Nothing joins the heads before W_O.
+        # 7. Nothing concatenates the heads before W_O.
         join = "batch head token d_k -> batch token (head d_k)"
         return self.W_O(rearrange(context, join))
 
@@ -151,13 +151,13 @@ def _(answer):
 
 
 SeveralHeads.hints = """
-- `d_k = d_model // num_heads` in `__init__`, but each of the four layers is
-  `nn.Linear(d_model, d_model)`: it serves all heads at once.
+- Nobody sets `self.d_k` and `self.probability`, and you need neither. Each of the four
+  layers is `nn.Linear(d_model, d_model)`: it serves all heads at once.
 - After the projections split Q, K and V into (batch, head, token, d_k). Then the scores
   have a head axis, and `mask.unsqueeze(1)` is right.
 - `masked_fill` fills where its mask is True: give it `~mask`. Each query shares its
   weight among the keys: softmax over the last axis.
-- Join the heads before W_O: `rearrange(context, "batch head token d_k -> batch token
+- Concatenate the heads before W_O: `rearrange(context, "batch head token d_k -> batch token
   (head d_k)")`.
 """
 
@@ -177,9 +177,9 @@ The columns of a head do not stand side by side. Split and join by `(head d_k)`.
 A reshape alone gives a head parts of several tokens. Cut the last axis, then transpose.
     scores = Q → Q, K, V = (x.transpose(1, 2).reshape(x.shape) for x in (Q, K, V))
         …
-A view alone mixes up tokens and heads. Exchange their two axes before you join.
+A view alone mixes up tokens and heads. Exchange their two axes before you concatenate.
     rearrange(context, join) → context.reshape(*queries.shape)
-You join by `(d_k head)`. W_O expects all columns of head 0 first: `(head d_k)`.
+You concatenate by `(d_k head)`. W_O expects all columns of head 0 first: `(head d_k)`.
     -> batch token (head d_k) → -> batch token (d_k head)
 You make the keys of the queries. Make them of the keys: `self.W_K(keys)`.
     W_K(keys) → W_K(queries)
@@ -208,7 +208,7 @@ right:
 """
 
 
-@Exercise("8.3", "Who said what", axes="batch head token d_model")
+@Exercise("8.3", "What each head contributes", axes="batch head token d_model")
 def head_terms(context, W_O):
     """Return what each head adds to the output, without the bias of W_O."""
     num_heads, d_k = context.shape[1], context.shape[-1]
@@ -357,7 +357,7 @@ Keep at least one head.
 """
 
 
-@Exercise("8.5", "How much can one head say?")
+@Exercise("8.5", "The rank of one head")
 def one_layer():
     """Q of one head is 100 × 8, and each row of Q Kᵀ is a sum of multiples of the 8 rows
     of Kᵀ, so the rank is at most 8. The four layers have 64² weights and 64 biases
@@ -394,6 +394,6 @@ The heads share the four matrices: the count does not depend on h.
 You count full matrices for each head. It has d_model / h = 8 columns of each of them.
     16_640 → 131072
     16_640 → 132672
-There is a fourth layer, W_O, which joins the heads.
+There is a fourth layer, W_O, after the heads are concatenated.
     16_640 → 12480
 """

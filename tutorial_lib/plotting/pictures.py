@@ -218,7 +218,7 @@ def show_self_attention(weights, tokens, *, query):
 
 
 def show_multi_head_attention(weights, tokens, *, query):
-    """Draw where heads attend, and how they are joined: ``weights`` (head, key)."""
+    """Draw where heads attend, and how they are concatenated: ``weights`` (head, key)."""
     step = 0.42  # inches of a part
     left, joined = step * len(weights) + 0.17, 1.4 * len(weights) + 0.2
     picture = Picture(joined + 0.52)
@@ -238,7 +238,7 @@ def show_multi_head_attention(weights, tokens, *, query):
     picture.arrow(part, output, "value")
     between = (part.edge(1, 0)[0] + output.edge(-1, 0)[0]) / 2
     picture.text(between, joined, "W_O", clear=True)
-    picture.text((left - 0.15) / 2, joined + 0.32, "joined", "value")
+    picture.text((left - 0.15) / 2, joined + 0.32, "concatenated", "value")
     picture.text(output.x, joined + 0.32, "output", "value")
     return picture.figure
 
