@@ -218,7 +218,7 @@ def show_self_attention(weights, tokens, *, query):
 
 
 def show_multi_head_attention(weights, tokens, *, query):
-    """Draw where heads attend, and how they are concatenated: ``weights`` (head, key)."""
+    """Draw where heads attend, concatenated: ``weights`` (head, key)."""
     step = 0.42  # inches of a part
     left, joined = step * len(weights) + 0.17, 1.4 * len(weights) + 0.2
     picture = Picture(joined + 0.52)
