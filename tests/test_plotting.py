@@ -53,6 +53,13 @@ def test_weights_share_the_scale_from_0_to_1_and_scores_one_centered_at_0():
     assert [ax.images[0].get_clim() for ax in heat(scores)] == [(-3, 3)] * 2
 
 
+def test_scores_of_which_none_is_negative_begin_at_0_and_use_the_whole_scale():
+    [ax] = heat(show_heatmaps([[0.0, 5.0]], scores=True))
+    assert ax.images[0].get_clim() == (0, 5)
+    last = ax.images[0].get_cmap()(1.0)
+    assert to_hex(last) == LIGHT_SCALES["weights"].split()[-1]
+
+
 def test_rows_are_queries_and_columns_are_keys_labelled_by_words():
     weights = torch.tensor([[0.25, 0.75]])
     [ax] = heat(show_heatmaps(weights, query_labels=["it"], key_labels=["cat", "sat"]))
@@ -486,7 +493,8 @@ def test_no_weight_and_the_score_0_are_the_paper_and_more_is_more_color(scales):
 
 @pytest.mark.parametrize("scores", [False, True])
 def test_a_cell_of_0_is_drawn_as_the_paper_is(scores):
-    fig = show_heatmaps([[0.0, 0.5, 1.0]], key_labels="abc", scores=scores)
+    middle = -0.5 if scores else 0.5
+    fig = show_heatmaps([[0.0, middle, 1.0]], key_labels="abc", scores=scores)
 
     def ends():
         fig.canvas.draw()

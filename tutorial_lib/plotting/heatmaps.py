@@ -36,8 +36,8 @@ def show_heatmaps(
     """Show attention weights as heatmaps that share one color scale.
 
     ``weights`` is (row, column, query, key), (panel, query, key) or (query, key), with
-    values from 0 to 1; with ``scores`` any values, on a scale centered at 0. ``label``
-    names the scale, which maps of nothing but 0 and 1 do not need; ``titles`` names the
+    values from 0 to 1; with ``scores`` any values, on a scale centered at 0, or from 0
+    if none is negative. ``label`` names the scale, which maps of nothing but 0 and 1 do not need; ``titles`` names the
     panels, row by row. Cells where the boolean ``mask``, which broadcasts to the
     weights, is False are hatched, and cells that are NaN are grey. Cells in
     ``outline``, a set of (query, key) for every panel or a boolean that broadcasts to
@@ -102,11 +102,15 @@ def _check_heatmaps(weights, query_labels, key_labels, scores):
 
 
 def _limits(panels, scores):
-    """Return the ends of the scale: 0 to 1, or as far below 0 as above."""
+    """Return the ends of the scale: 0 to 1, or of scores as far below 0 as above.
+
+    Scores of which none is negative begin at 0: half of the scale would be unused.
+    """
     if not scores:
         return 0.0, 1.0
-    most = max(panels[panels.isfinite()].abs().tolist(), default=0) or 1.0
-    return -most, most
+    finite = panels[panels.isfinite()]
+    most = max(finite.abs().tolist(), default=0) or 1.0
+    return (-most if finite.lt(0).any() else 0.0), most
 
 
 def _draw_cells(ax, cells, hidden, limits):
