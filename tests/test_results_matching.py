@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-RULES = "matching", "raster order", "quadrants"
+RULES = "matching", "raster order"
 
 
 def exact_matches(rule, steps):
@@ -34,6 +34,5 @@ def test_the_answer_has_the_means_and_ranges_of_three_runs(rule):
 
 def test_the_matching_is_ahead_in_every_run_until_raster_order_catches_up():
     short, long = ([exact_matches(rule, n) for rule in RULES] for n in (400, 1200))
-    assert min(short[0]) > max(short[1] + short[2])
+    assert min(short[0]) > max(short[1])
     assert abs(statistics.mean(long[0]) - statistics.mean(long[1])) < 0.02
-    assert max(long[2]) < min(long[0] + long[1]) - 0.05

@@ -3,76 +3,83 @@
 import itertools
 
 import torch
-from einops import rearrange
+from torch import nn
 
 from tutorial_exercises import Exercise
 
 
-@Exercise("16.1", "The mask of the cyclic shift", axes="window query key")
-def rolled_mask(side, size):
-    """Return which tokens may attend to which in the windows of the rolled grid."""
-    half = size // 2
-    part = (torch.arange(side) - half) // size  # the window each row was in
-    part = part.roll(-half)
-    parts = torch.cartesian_prod(part, part).view(side, side, 2)
-    cut = "(row height) (column width) part -> (row column) (height width) part"
-    parts = rearrange(parts, cut, height=size, width=size)
-    return (parts[:, :, None] == parts[:, None]).all(dim=-1)
+@Exercise("16.1", "Patch merging", axes="batch row column d_model")
+def merge_patches(grid, norm, projection):
+    """Merge 2 × 2 neighbors into one token, as Swin does between two stages."""
+    upper_left = grid[:, ::2, ::2]
+    upper_right = grid[:, ::2, 1::2]
+    lower_left = grid[:, 1::2, ::2]
+    lower_right = grid[:, 1::2, 1::2]
+    neighbors = (upper_left, upper_right, lower_left, lower_right)
+    merged = torch.cat(neighbors, dim=-1)
+    return projection(norm(merged))
 
 
-@rolled_mask.oracle
-def _(side, size):
-    half, windows = size // 2, side // size
-    made = torch.zeros(windows**2, size**2, size**2, dtype=torch.bool)
-
-    def part(position):  # of a row, or column, of the rolled grid
-        return ((position + half) % side - half) // size
-
-    tokens = list(itertools.product(range(size), repeat=2))
-    for w, (row, column) in enumerate(itertools.product(range(windows), repeat=2)):
-        for (q, query), (k, key) in itertools.product(enumerate(tokens), repeat=2):
-            top, left = row * size, column * size
-            same_rows = part(top + query[0]) == part(top + key[0])
-            same_columns = part(left + query[1]) == part(left + key[1])
-            made[w, q, k] = same_rows and same_columns
-    return made
+@merge_patches.oracle
+def _(grid, norm, projection):
+    batch, rows, columns, _ = grid.shape
+    images = []
+    for i in range(batch):
+        merged_rows = []
+        for row in range(0, rows, 2):
+            tokens = []
+            for column in range(0, columns, 2):
+                square = grid[i, row : row + 2, column : column + 2]
+                tokens.append(projection(norm(square.reshape(-1))))
+            merged_rows.append(torch.stack(tokens))
+        images.append(torch.stack(merged_rows))
+    return torch.stack(images)
 
 
-@rolled_mask.cases
+def norm_and_projection(d_model):
+    """Return the two layers of Swin's patch merging, the norm not at its start."""
+    norm = nn.LayerNorm(4 * d_model)
+    nn.init.uniform_(norm.weight, 0.5, 1.5)
+    nn.init.uniform_(norm.bias, -0.5, 0.5)
+    return norm, nn.Linear(4 * d_model, 2 * d_model, bias=False)
+
+
+@merge_patches.cases
 def _():
-    yield "a grid of four windows", 4, 2
-    for side, size in ((6, 2), (8, 4), (12, 4), (4, 4)):
-        yield "more windows, and larger windows", side, size
+    layers = norm_and_projection(3)
+    yield "four tokens, merged into one", torch.randn(1, 2, 2, 3), *layers
+    for rows, columns, d_model in ((4, 4, 2), (6, 6, 3), (4, 8, 5)):
+        grid = torch.randn(2, rows, columns, d_model)
+        yield "several images and larger grids", grid, *norm_and_projection(d_model)
 
 
-rolled_mask.hints = """
-- Start without the cyclic shift: `(torch.arange(side) - size // 2) // size` is the
-  index of the shifted window that each row lies in. It is the same for columns.
-- Roll these indices as the grid is rolled: `.roll(-(size // 2))`. The last window of
-  the rolled grid now contains two different indices.
-- Give each token its two indices, for row and column, and split them into windows as
-  the grid is split. Two tokens of a window may attend to each other if both indices
-  agree.
+merge_patches.hints = """
+- Of each square of 2 × 2 neighbors, `grid[:, ::2, ::2]` is the upper left token. Its
+  shape is (batch, row / 2, column / 2, d_model).
+- Cut out the other three in the same way, and concatenate the four along the last axis:
+  upper left, upper right, lower left, lower right.
+- The norm comes next, then the projection: `projection(norm(merged))`.
 """
 
-rolled_mask.mistakes = """
-Your mask hides nothing. The last windows of the rolled grid contain tokens from
-opposite edges, which may not attend to each other.
-    return (parts[:, :, None] == parts[:, None]).all(dim=-1) → return torch.ones_like((parts[:, :, None] == parts[:, None]).all(dim=-1))
-You do not roll the indices of the windows: roll them as the grid is rolled.
-    roll(-half) → roll(0)
-You roll in the wrong direction. The grid is rolled up and to the left: `roll(-(size //
-2))`.
-    roll(-half) → roll(half)
-You compare the rows only. The windows of both row and column must agree.
-    .all(dim=-1) → [..., 0]
-You allow attention where row or column agrees. Both must agree.
-    (parts[:, :, None] == parts[:, None]).all(dim=-1) → (parts[:, :, None] == parts[:, None]).any(dim=-1)
-Your mask is inverted: True means that a query may attend to a key.
-    return (parts[:, :, None] == parts[:, None]) → return ~(parts[:, :, None] == parts[:, None])
+merge_patches.mistakes = """
+You concatenate the four neighbors column by column. Go row by row: upper left, upper
+right, lower left, lower right.
+    (upper_left, upper_right, lower_left, lower_right) → (upper_left, lower_left, upper_right, lower_right)
+You only reshape, so that four neighbors of one row, or of two, are merged. Those of a
+square of 2 × 2 belong together.
+    torch.cat(neighbors, dim=-1) → grid.reshape(*upper_left.shape[:3], -1)
+You interleave the four vectors. Put one whole vector behind the other.
+    torch.cat(neighbors, dim=-1) → torch.stack(neighbors, dim=-1).flatten(-2)
+You merge the four quarters of the grid. Merge the tokens of each square of 2 × 2.
+    neighbors = (upper_left, upper_right, lower_left, lower_right) → above, below = grid.chunk(2, dim=1)
+        neighbors = (*above.chunk(2, dim=2), *below.chunk(2, dim=2))
+You leave out the norm: it stands before the projection.
+    projection(norm(merged)) → projection(merged)
+You leave out the projection, which leaves half of the dimensions.
+    projection(norm(merged)) → norm(merged)
 right:
-    return (parts[:, :, None] == parts[:, None]).all(dim=-1) → names = parts[..., 0] * 100 + parts[..., 1]
-        return names[:, :, None] == names[:, None]
+    torch.cat(neighbors, dim=-1) → torch.concatenate(neighbors, -1)
+    torch.cat(neighbors, dim=-1) → torch.stack(neighbors, dim=-2).flatten(-2)
 """
 
 
