@@ -36,15 +36,15 @@ def show_heatmaps(
     """Show attention weights as heatmaps that share one color scale.
 
     ``weights`` is (row, column, query, key), (panel, query, key) or (query, key), with
-    values from 0 to 1; with ``scores`` any values, on a scale centered at 0. ``label``
-    names the scale, which maps of nothing but 0 and 1 do not need; ``titles`` names the
-    panels, row by row. Cells where the boolean ``mask``, which broadcasts to the
-    weights, is False are hatched, and cells that are NaN are grey. Cells in
-    ``outline``, a set of (query, key) for every panel or a boolean that broadcasts to
-    the weights, are framed, and named by ``outline_label``; a line stands above the
-    query ``hline``. Numbers stand where there is room, and an axis without name and
-    labels has none. Raises ValueError for weights outside 0 to 1, and labels, mask or
-    outline that do not match the axes.
+    values from 0 to 1; with ``scores`` any values, on a scale centered at 0, of which
+    the bar shows the upper half if no value is negative. ``label`` names the scale,
+    which maps of nothing but 0 and 1 do not need; ``titles`` names the panels, row by
+    row. Cells where the boolean ``mask``, which broadcasts to the weights, is False are
+    hatched, and cells that are NaN are grey. Cells in ``outline``, a set of (query,
+    key) for every panel or a boolean that broadcasts to the weights, are framed, and
+    named by ``outline_label``; a line stands above the query ``hline``. Numbers stand
+    where there is room, and an axis without name and labels has none. Raises ValueError
+    for weights outside 0 to 1, and labels, mask or outline that do not match the axes.
     """
     weights = _as_tensor(weights).detach().cpu().float()
     _check_heatmaps(weights, query_labels, key_labels, scores)
@@ -151,6 +151,9 @@ def _add_bar(fig, axes, image, label, is_below):
     bar = fig.colorbar(image, ax=axes, label=label, **style)
     bar.locator = MaxNLocator(4, steps=[1, 2, 5, 10])
     bar.outline.set_visible(False)
+    if not any((ax.images[0].get_array() < 0).any() for ax in axes):
+        limit = bar.ax.set_xlim if is_below else bar.ax.set_ylim
+        limit(0, image.norm.vmax)  # no cell has a color of the lower half
 
 
 def as_cells(outline, shape):
