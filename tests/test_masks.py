@@ -30,7 +30,7 @@ def test_a_padding_mask_shows_the_first_keys_of_each_sequence(lengths, keys):
     "lengths", [[4], [-1], [1, 4, 2], [1, -1, 2], [2.5], [True, False]]
 )
 def test_a_length_outside_the_sequence_is_refused_by_name(lengths):
-    with pytest.raises(ValueError, match=r"from 0 to keys=3, got \[\S"):
+    with pytest.raises(ValueError, match=r"from 0 to num_keys=3, got \[\S"):
         padding_mask(lengths, 3)
 
 
@@ -38,7 +38,7 @@ def test_lengths_of_two_axes_are_refused_by_their_shape():
     with pytest.raises(
         ValueError, match=r"a number for each sequence, got .* \(1, 2\)"
     ):
-        padding_mask([[1, 2]], keys=3)
+        padding_mask([[1, 2]], num_keys=3)
 
 
 def test_a_radius_below_0_is_refused():

@@ -19,7 +19,8 @@ TEXT = {
     r"\b(an?|the|each|every|one|no|its|this|learned|straight) looks?\b(?!-)": "attend",
     r"\b[\d,]+ numbers\b|\bnumbers of (a|the) (vector|state|embedding)": "dimensions",
     r"\b(share|named|told) right(ly)?\b": "accuracy, predictions",
-    r"\bslopes?\b(?! of (ALiBi|each head|a head))": "gradient, derivative",
+    r"\bslopes?\b(?! of (ALiBi|each head|a head|the line)| and (the )?intercept)"
+    r"(?! [=*] )": "gradient, derivative",
     r"\bpass(es)? over the (data|pairs|training)": "epochs",
     r"\b(at|with) a rate of\b|\bthe rate (of 0|grows|falls)": "learning rate",
     r"\b(another|other|nine|five|three|from) starts?\b|\bstart \d": "seed, run",
@@ -61,6 +62,7 @@ EXCEPTIONS = {
     "acceptance_rate": "the field's word",
     "prefix_mask": "the field's word",
     "prefix_masks": "the field's word",
+    "slope": "of a line, beside its intercept",
     "slopes": "what the authors of ALiBi call them",
 }
 

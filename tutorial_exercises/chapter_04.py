@@ -15,19 +15,19 @@ from tutorial_lib.masks import causal_mask, padding_mask, window_mask
 
 
 @Exercise("4.1", "More keys than queries", axes="batch query key")
-def cached_mask(is_token, queries):
+def cached_mask(is_token, num_queries):
     """Let each of the last queries attend to the tokens up to its own position."""
-    keys = is_token.shape[1]
-    causal = causal_mask(keys)[keys - queries :]  # (query, key)
+    num_keys = is_token.shape[1]
+    causal = causal_mask(num_keys)[num_keys - num_queries :]  # (query, key)
     return causal & is_token[:, None, :]  # (batch, query, key)
 
 
 @cached_mask.oracle
-def _(is_token, queries):
-    batch, keys = is_token.shape
-    mask = torch.zeros(batch, queries, keys, dtype=torch.bool)
+def _(is_token, num_queries):
+    batch, num_keys = is_token.shape
+    mask = torch.zeros(batch, num_queries, num_keys, dtype=torch.bool)
     for b, i, j in (~mask).nonzero().tolist():
-        mask[b, i, j] = is_token[b, j] and j <= keys - queries + i
+        mask[b, i, j] = is_token[b, j] and j <= num_keys - num_queries + i
     return mask
 
 
@@ -49,24 +49,24 @@ cached_mask.hints = """
 
 cached_mask.mistakes = """
 You align the mask at the top left, as `is_causal=True` does: your queries are the first
-positions. They are the last: row 0 is that of position `keys - queries`.
-    [keys - queries :] → [:queries]
+positions. They are the last: row 0 is that of position `num_keys - num_queries`.
+    [num_keys - num_queries :] → [:num_queries]
 Your mask is inverted: True means that a query may attend.
     causal & is_token[:, None, :] → ~(causal & is_token[:, None, :])
 Queries attend to padding. Combine the causal mask with `is_token`.
     causal & is_token[:, None, :] → causal.expand(len(is_token), -1, -1)
 Queries attend to later tokens. Which of the keys are not in their future?
-    causal & is_token[:, None, :] → is_token[:, None, :].repeat(1, queries, 1)
+    causal & is_token[:, None, :] → is_token[:, None, :].repeat(1, num_queries, 1)
 A query may attend to itself, too: keep the diagonal.
-    causal_mask(keys) → causal_mask(keys).tril(-1)
+    causal_mask(num_keys) → causal_mask(num_keys).tril(-1)
 You mask the rows of queries that are padding. Mask the columns of keys that are.
-    is_token[:, None, :] → is_token[:, keys - queries :, None]
+    is_token[:, None, :] → is_token[:, num_keys - num_queries :, None]
 The shapes do not fit. The causal mask is (query, key), and `is_token` is (batch, key):
 it needs an axis for the queries.
     is_token[:, None, :] → is_token
 right:
-    causal_mask(keys)[keys - queries :] → torch.ones(queries, keys).tril(keys - queries).bool()
-    [keys - queries :] → [-queries:]
+    causal_mask(num_keys)[num_keys - num_queries :] → torch.ones(num_queries, num_keys).tril(num_keys - num_queries).bool()
+    [num_keys - num_queries :] → [-num_queries:]
 """
 
 
@@ -163,7 +163,7 @@ def attend_in_batch(sentences):
     """Run self-attention over all sentences in one padded batch."""
     lengths = [len(x) for x in sentences]
     x = pad_sequence(sentences, batch_first=True)  # (batch, token, d_model)
-    mask = padding_mask(lengths, keys=x.shape[1])
+    mask = padding_mask(lengths, num_keys=x.shape[1])
     outputs = F.scaled_dot_product_attention(x, x, x, attn_mask=mask)
     return [o[:length] for o, length in zip(outputs, lengths, strict=True)]
 
@@ -231,9 +231,9 @@ Your softmax runs over the queries. A token's weights sum to 1 over the keys: di
 Your softmax runs over the sentences. A token's weights sum to 1 over the keys: dim=-1.
     outputs = F.scaled_dot_product_attention(x, x, x, attn_mask=mask) → outputs = (x @ x.mT / x.shape[-1] ** 0.5).masked_fill(~mask, -1e9).softmax(dim=0) @ x
 You mask a token that has a 0 in it. Only the lengths tell tokens from padding.
-    padding_mask(lengths, keys=x.shape[1]) → (x != 0).all(dim=-1)[:, None]
+    padding_mask(lengths, num_keys=x.shape[1]) → (x != 0).all(dim=-1)[:, None]
 You mask a token whose entries are all 0. Only the lengths tell tokens from padding.
-    padding_mask(lengths, keys=x.shape[1]) → (x.abs().sum(dim=-1) > 0)[:, None]
+    padding_mask(lengths, num_keys=x.shape[1]) → (x.abs().sum(dim=-1) > 0)[:, None]
 Your mask is inverted: it masks the tokens and not the padding.
     (x, x, x, attn_mask=mask) → (x, x, x, attn_mask=~mask)
 You put all sentences into one row without a mask, and they attend to one another.

@@ -13,20 +13,20 @@ This module knows nothing of scores, weights or models.
 import torch
 
 
-def causal_mask(tokens, *, device=None):
+def causal_mask(num_tokens, *, device=None):
     """Let each token attend to itself and to what came before it.
 
     Returns a boolean mask (token, token), True on and below the diagonal:
     Vaswani et al. (2017), section 3.2.3.
     """
-    return torch.ones(tokens, tokens, dtype=torch.bool, device=device).tril()
+    return torch.ones(num_tokens, num_tokens, dtype=torch.bool, device=device).tril()
 
 
-def padding_mask(lengths, keys):
+def padding_mask(lengths, num_keys):
     """Let every query attend to the first ``lengths[b]`` keys of its sequence.
 
     ``lengths`` holds one whole number per sequence of the batch, each from 0 to
-    ``keys``, the padded length. Returns a boolean mask (batch, 1, key). Raises
+    ``num_keys``, the padded length. Returns a boolean mask (batch, 1, key). Raises
     ValueError for a length outside that range, for what is no whole number, and for
     lengths of more than one axis.
     """
@@ -38,15 +38,15 @@ def padding_mask(lengths, keys):
         )
     if lengths.numel():
         whole = not lengths.is_floating_point() and lengths.dtype != torch.bool
-        if not (whole and 0 <= lengths.min() <= lengths.max() <= keys):
+        if not (whole and 0 <= lengths.min() <= lengths.max() <= num_keys):
             raise ValueError(
-                f"lengths must be whole numbers from 0 to keys={keys}, got "
+                f"lengths must be whole numbers from 0 to num_keys={num_keys}, got "
                 f"{lengths.tolist()}"
             )
-    return torch.arange(keys, device=lengths.device) < lengths[:, None, None]
+    return torch.arange(num_keys, device=lengths.device) < lengths[:, None, None]
 
 
-def window_mask(tokens, radius, *, device=None):
+def window_mask(num_tokens, radius, *, device=None):
     """Let each token attend to itself and to ``radius`` neighbors on either side.
 
     Returns a boolean mask (token, token), True where query and key are at most
@@ -55,5 +55,5 @@ def window_mask(tokens, radius, *, device=None):
     """
     if radius < 0:
         raise ValueError(f"radius must be 0 or more, got {radius}")
-    position = torch.arange(tokens, device=device)
+    position = torch.arange(num_tokens, device=device)
     return (position[:, None] - position).abs() <= radius

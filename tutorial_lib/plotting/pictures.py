@@ -116,7 +116,7 @@ def show_masks(words, *, query, prompt):
     """Draw who may attend to whom in BERT, in GPT, and with a ``prompt`` as prefix."""
     everything = torch.ones(len(words), len(words)).bool()  # (query, key)
     masks = {"BERT": everything, "GPT": everything.tril()}
-    masks["prefix"] = masks["GPT"] | (torch.arange(len(words)) < prompt)
+    masks["prefix LM"] = masks["GPT"] | (torch.arange(len(words)) < prompt)
     side, step = 0.17, 1.3
     picture = Picture(step * len(masks) - 0.15)
     right = WIDTH - side * len(words) - 0.25
