@@ -239,6 +239,23 @@ def test_panels_may_have_an_x_of_their_own_each():
     assert shared.get_xlim()[1] > 2
 
 
+def test_what_curves_are_compared_with_is_dashed_in_every_panel():
+    panels = {"left": {"a": [0, 1]}, "right": {"a": [1, 0]}}
+    for ax in show_curves([0, 1], panels, dashed={"b": [2, 3], "c": 4}).axes:
+        a, b, c = ax.lines
+        assert (a.get_linestyle(), b.get_linestyle(), c.get_linestyle()) == (
+            "-",
+            "--",
+            "--",
+        )
+        assert b.get_color() == c.get_color() != a.get_color()
+        assert [*b.get_ydata()] == [2, 3] and {*c.get_ydata()} == {4}
+    [ax] = show_curves(
+        curves={"a": ([0, 1], [0, 1])}, dashed={"b": ([5, 6], [0, 1])}
+    ).axes
+    assert [*ax.lines[1].get_xdata()] == [5, 6]
+
+
 def test_curves_are_compared_with_points_and_vertical_lines():
     extra = {"points": {"data": ([1], [2])}, "vlines": {"here": 1}}
     fig = show_curves([0, 1], {"a": [0, 1]}, **extra)
@@ -422,7 +439,8 @@ def stored(fig, kind="image/png"):
 
 
 STEPS = torch.linspace(-3, 3, 49).view(7, 7)
-CURVE = {"a": [1, 2, 3], "true": [3, 2, 1], "b": [2, 2, 2], "c": [1, 1, 2]}
+CURVE = {"a": [1, 2, 3], "b": [2, 2, 2], "c": [1, 1, 2]}
+LINES = {"dashed": {"d": [3, 2, 1], "e": 2}, "vlines": {"here": 1}}
 EXAMPLES = {
     "weights": lambda: show_heatmaps(
         torch.tensor([[0.0, 0.1, 0.9], [0.5, 0.4, 0.1], [0.3, 0.3, 0.4]]),
@@ -432,7 +450,7 @@ EXAMPLES = {
     ),
     "scale": lambda: show_heatmaps((STEPS + 3) / 6, outline={(0, 0)}, titles=["all"]),
     "scores": lambda: show_heatmaps(STEPS, scores=True),
-    "curves": lambda: show_curves(range(3), CURVE, vlines={"here": 1}, xlabel="step"),
+    "curves": lambda: show_curves(range(3), CURVE, **LINES, xlabel="step"),
     "bars": lambda: show_bars({"left": [0.1, 0.9]}, "ab", baselines={"chance": 0.5}),
     "images": lambda: show_images(torch.eye(8)[None], titles=["digit"]),
 }

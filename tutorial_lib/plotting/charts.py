@@ -30,6 +30,7 @@ def show_curves(
     x=None,
     curves=None,
     *,
+    dashed=None,
     points=None,
     vlines=None,
     ranges=None,
@@ -40,14 +41,14 @@ def show_curves(
 ):
     """Show labeled curves over ``x``, in one panel or in several.
 
-    ``curves`` maps a label to values (x,), or without ``x`` to a pair (x, y); a
-    curve whose label starts with "true" is dashed. A dictionary of such dictionaries
-    makes one panel each, titled by its key; a label has the same color in all.
-    ``points`` maps a label to a pair (x, y) scattered into every panel, and ``vlines``
-    one to the x of a vertical line. ``ranges`` maps one to its lowest and its highest
-    values (x,), between which the paper is tinted. The scales are matplotlib's: linear,
-    log or symlog. A list as ``xlabel`` names the x of each panel, which then has a
-    range of its own.
+    ``curves`` maps a label to values (x,), or without ``x`` to a pair (x, y). A
+    dictionary of such dictionaries makes one panel each, titled by its key; a label has
+    the same color in all. ``dashed`` maps a label to what the curves of every panel are
+    compared with, a curve or one number, drawn dashed and gray. ``points`` maps one to
+    a pair (x, y) scattered into every panel, and ``vlines`` to the x of a vertical
+    line. ``ranges`` maps one to its lowest and its highest values (x,), between which
+    the paper is tinted. The scales are matplotlib's: linear, log or symlog. A list as
+    ``xlabel`` names the x of each panel, which then has a range of its own.
     Raises ValueError if there is no curve.
     """
     if not curves:
@@ -65,6 +66,7 @@ def show_curves(
             _draw_points(ax, points or {})
             _tint_ranges(ax, x, ranges or {}, colors)
             _draw_lines(ax, x, lines, colors)
+            _draw_dashed(ax, x, dashed or {})
             for style, (label, at) in zip(DASHES, (vlines or {}).items(), strict=False):
                 ax.axvline(at, color=GREY, ls=style, label=label)
             ax.set(title=title, xscale=xscale, yscale=yscale)
@@ -92,11 +94,18 @@ def _draw_lines(ax, x, lines, colors):
     for label, line in lines.items():
         across, up = map(array, line if x is None else (x, line))
         style = {"color": colors[label], "marker": "o", "ms": 3}
-        if label.startswith("true"):
-            style = {"color": GREY, "ls": "--"}
-        elif len(across) > FEW:
+        if len(across) > FEW:
             del style["marker"]
         ax.plot(across, up, label=label, **style)
+
+
+def _draw_dashed(ax, x, dashed):
+    for label, line in dashed.items():
+        style = {"label": label, "color": GREY, "ls": "--"}
+        if isinstance(line, (int, float)):
+            ax.axhline(line, **style)
+        else:
+            ax.plot(*map(array, line if x is None else (x, line)), **style)
 
 
 def _number_x(ax, x, inches):
