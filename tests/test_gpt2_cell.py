@@ -42,20 +42,21 @@ def gpt2(tmp_path):
         asked[name] = checksum
         return tmp_path / name
 
-    def run(prompt, *, go=True):
+    def run(prompt, *, download=True):
         names = {"torch": torch, "seed": 0, "fetch": fetch, "top_p": top_p}
         names |= {"from_gpt2": from_gpt2, "sample": sample, "KVCache": KVCache}
         exec(source_of("merge"), names)
         cell = source_of("gpt2")
-        assert "go = False" in cell and PROMPT in cell
-        exec(cell.replace("go = False", f"go = {go}").replace(PROMPT, prompt), names)
+        assert "download = False" in cell and PROMPT in cell
+        cell = cell.replace("download = False", f"download = {download}")
+        exec(cell.replace(PROMPT, prompt), names)
         return [symbols[i] for i in names.get("gpt2_prompt", [])], asked
 
     return run
 
 
 def test_nothing_is_downloaded_unasked(gpt2, capsys):
-    assert gpt2(PROMPT, go=False) == ([], {})
+    assert gpt2(PROMPT, download=False) == ([], {})
     assert PROMPT not in capsys.readouterr().out
 
 

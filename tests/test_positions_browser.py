@@ -174,7 +174,7 @@ def test_curves_coincide_as_only_the_distance_counts_and_peak_where_two_fit(show
     choose(page, "encoding", "rotary")
     for key, (name, peak, lesson) in enumerate((
         ("equal to the query", 0, "the same values: the curve peaks at distance 0."),
-        ("fits 3 back", -3, "the curve peaks at −3, not at 0."),
+        ("fits 3 positions back", -3, "the curve peaks at −3, not at 0."),
         ("other values", None, "Every key has values of its own: "),
     )):  # fmt: skip
         choose(page, "key", name)

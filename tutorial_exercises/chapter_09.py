@@ -65,7 +65,7 @@ def moves(M, shift):
 
 
 shift_matrix.hints = """
-- Begin with d_model = 2: the matrix is the one in the equation of the exercise.
+- Begin with d_model = 2: the matrix is the one in equation 9.2.
 - The matrix of all pairs has these 2 × 2 blocks along its diagonal and zeros
   elsewhere. Which rows and columns belong to pair i?
 - With `sine = torch.arange(0, d_model, 2)` and `cosine = sine + 1`, the line `M[sine,
@@ -166,49 +166,49 @@ right:
 """
 
 
-@Exercise("9.3", "When two pairs come around together")
-def find_rival():
-    """Both rotations come around together after 24 positions, the least common multiple
-    of 6 and 8. So the rival lies 24 behind the right key, 27 back, and the query is at
-    least the 28th token."""
+@Exercise("9.3", "When two pairs repeat together")
+def next_match():
+    """Both angles repeat together after 24 positions, the least common multiple of 6 and
+    8. So the next match is 24 positions before the correct key, 27 tokens back, and the
+    query is at least the 28th token."""
     return {"back": 27, "tokens": 28}
 
 
-@find_rival.oracle
+@next_match.oracle
 def _():
     back = next(n for n in range(4, 100) if (n - 3) % 6 == (n - 3) % 8 == 0)
     return {"back": back, "tokens": back + 1}
 
 
-find_rival.hints = """
-- After how many positions has the first rotation come round? And the second?
-- Both have come around after a common multiple of 6 and 8. The smallest one is the
-  distance between the right key and its rival.
-- The right key is itself three tokens back. And for a key n tokens back there must
+next_match.hints = """
+- List the distances at which the angle of the first pair repeats. And of the second?
+- Both angles repeat after a common multiple of 6 and 8. The smallest one is the
+  distance between the correct key and the next match.
+- The correct key is itself three tokens back. And for a key n tokens back there must
   be n tokens before the query.
 """
 
-find_rival.mistakes = """
-After 24 positions both rotations have come around, but count them from the right key,
-which is itself three tokens back.
+next_match.mistakes = """
+After 24 positions both angles repeat, but count them from the correct key, which is
+itself three tokens back.
     "back": 27 → "back": 24
     and "tokens": 28 → "tokens": 25
-You go 24 positions from the right key in the other direction, so that the rival lies
+You go 24 positions from the correct key in the other direction, so that the match lies
 ahead of the query. The question asks for the one behind.
     "back": 27 → "back": 21
     and "tokens": 28 → "tokens": 22
-At that distance only the first rotation has come around.
+At that distance only the angle of the first pair repeats.
     "back": 27 → "back": 9
     and "tokens": 28 → "tokens": 10
-At that distance only the second rotation has come around.
+At that distance only the angle of the second pair repeats.
     "back": 27 → "back": 11
     and "tokens": 28 → "tokens": 12
-After 6 · 8 positions both have come around, but not for the first time.
+After 6 · 8 positions both angles repeat, but not for the first time.
     "back": 27 → "back": 51
     and "tokens": 28 → "tokens": 52
     "back": 27 → "back": 48
     and "tokens": 28 → "tokens": 49
-After 6 + 8 positions neither rotation has come around. After how many have both?
+After 6 + 8 positions neither angle repeats. After how many do both?
     "back": 27 → "back": 17
     and "tokens": 28 → "tokens": 18
     "back": 27 → "back": 14
@@ -345,7 +345,7 @@ right:
 
 @Exercise("9.5", "Scale the low frequencies only", axes="pair")
 def scale_low_frequencies(omega, tokens, factor):
-    """Divide by ``factor`` the frequencies that make no full turn in ``tokens``."""
+    """Divide by ``factor`` the frequencies of less than one rotation in ``tokens``."""
     is_low = omega * tokens < 2 * torch.pi  # (pair,)
     return torch.where(is_low, omega / factor, omega)
 
@@ -368,7 +368,7 @@ def _():
 
 
 scale_low_frequencies.hints = """
-- By what angle is a pair rotated in `tokens` positions? A full turn is 2π radians.
+- By what angle is a pair rotated in `tokens` positions? A full rotation is 2π radians.
 - A frequency is low if frequency · tokens is less than 2π. `torch.where(condition, a,
   b)` takes a where the condition is true, and b elsewhere.
 - A low frequency is divided by `factor`.
@@ -382,9 +382,9 @@ You lower the high frequencies and keep the low ones: it is the other way round.
     omega / factor, omega → omega, omega / factor
 You multiply the low frequencies by `factor`. Divide: these pairs rotate more slowly.
     omega / factor → omega * factor
-A full turn is 2π radians, not 1.
+A full rotation is 2π radians, not 1.
     2 * torch.pi → 1
-A full turn is 2π radians: π is half of it.
+A full rotation is 2π radians: π is half of it.
     2 * torch.pi → torch.pi
 Count the turns within the `tokens` positions of training, not within the extended
 length: what counts is which angles training has covered.

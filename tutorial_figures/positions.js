@@ -27,8 +27,8 @@ function positions(root, data, host) {
   const keys = [
     ["equal to the query", () => content(Math.cos),
       "the same values: the curve peaks at distance 0."],
-    ["fits 3 back", () => turn(content(Math.cos), 3),
-      "values that fit best if the key is 3 back: the curve peaks at −3, not at 0."],
+    ["fits 3 positions back", () => turn(content(Math.cos), 3),
+      "values that fit best 3 positions back: the curve peaks at −3, not at 0."],
     ["other values", () => content(Math.sin),
       "values of its own: the curve peaks wherever they fit best."],
   ];
