@@ -71,7 +71,9 @@ def test_the_readme_counts_rightly():
     notebooks = [path.read_text() for path in (ROOT / "notebooks").glob("*.ipynb")]
     questions = sum(text.count('"predict"') for text in notebooks)
     assert "about 75 questions" in readme and 70 < questions < 80
-    exercises = sum(text.count("### Exercise ") for text in notebooks)
+    exercises = sum(
+        len(re.findall(r"### Exercise \d+\.\d", text)) for text in notebooks
+    )
     assert f"{exercises} exercises" in readme
     load_chapters()
     tasks = {task for task in EXERCISES.values() if task.chapter < 99}
@@ -150,6 +152,23 @@ def test_every_work_that_is_cited_is_in_the_bibliography():
     cited = re.findall(CITATION, "\n".join(texts))
     assert len(cited) >= 5
     assert {f"{author}{year}".lower() for author, year in cited} - keys == set()
+
+
+def test_every_work_in_the_bibliography_is_cited():
+    bibliography = (ROOT / "book" / "references.bib").read_text()
+    folders = "notebooks/*.ipynb", "book/*.md", "benchmarks/*.py"
+    paths = [*MODULES, *(path for folder in folders for path in ROOT.glob(folder))]
+    text = "\n".join(path.read_text(encoding="utf-8") for path in paths)
+    by_key = set(re.findall(r"\w+", " ".join(re.findall(r"\{cite\}`(.*?)`", text))))
+    uncited = []
+    for key, entry in re.findall(r"^@\w+\{(\w+),(.*?)^\}", bibliography, re.M | re.S):
+        numbers = re.findall(r"^  (?:eprint|doi|url) += \{(.*?)\}", entry, re.M)
+        author, year = re.match(r"([a-z]+).*(\d{4})", key).groups()
+        is_linked = any(number in text for number in numbers)
+        is_named = re.search(rf"\b{author}\b[^\n]{{,40}}{year}", text, re.I)
+        if not (is_linked or is_named or key in by_key):
+            uncited.append(key)
+    assert uncited == []
 
 
 def test_the_library_page_shows_what_is_read_and_names_every_other_file():
