@@ -37,14 +37,14 @@ def show_heatmaps(
 
     ``weights`` is (row, column, query, key), (panel, query, key) or (query, key), with
     values from 0 to 1; with ``scores`` any values, on a scale centered at 0, or from 0
-    if none is negative. ``label`` names the scale, which maps of nothing but 0 and 1 do not need; ``titles`` names the
-    panels, row by row. Cells where the boolean ``mask``, which broadcasts to the
-    weights, is False are hatched, and cells that are NaN are grey. Cells in
-    ``outline``, a set of (query, key) for every panel or a boolean that broadcasts to
-    the weights, are framed, and named by ``outline_label``; a line stands above the
-    query ``hline``. Numbers stand where there is room, and an axis without name and
-    labels has none. Raises ValueError for weights outside 0 to 1, and labels, mask or
-    outline that do not match the axes.
+    if none is negative. ``label`` names the scale, which maps of nothing but 0 and 1 do
+    not need; ``titles`` names the panels, row by row. Cells where the boolean ``mask``,
+    which broadcasts to the weights, is False are hatched, and cells that are NaN are
+    grey. Cells in ``outline``, a set of (query, key) for every panel or a boolean that
+    broadcasts to the weights, are framed, and named by ``outline_label``; a line stands
+    above the query ``hline``. Numbers stand where there is room, and an axis without
+    name and labels has none. Raises ValueError for weights outside 0 to 1, and labels,
+    mask or outline that do not match the axes.
     """
     weights = _as_tensor(weights).detach().cpu().float()
     _check_heatmaps(weights, query_labels, key_labels, scores)
