@@ -288,8 +288,8 @@ def test_questions_say_where_each_of_them_looks():
     weights = torch.tensor([[0.1, 0.2, 0.7, 0.0], [0.0, 1.0, 0.0, 0.0]])
     asked = show_patch_attention(weights, SHADES, questions=["Who?", "Why?"])
     assert asked.text == (
-        "Questions to an image of 2 × 2 patches of 2 × 2 pixels. Who? Looks most at "
-        "(1, 0), 0.700. Why? Looks most at (0, 1), 1.000."
+        "Questions to an image of 2 × 2 patches of 2 × 2 pixels. Who? Attends most to "
+        "(1, 0), 0.700. Why? Attends most to (0, 1), 1.000."
     )
     assert asked.data["questions"] == ["Who?", "Why?"]
 

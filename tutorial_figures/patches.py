@@ -204,7 +204,7 @@ def _answers(weights, data):
     """Say of every question (question, patch) which patch it attends to."""
     (rows, columns), patch = data["grid"], data["patch"]
     said = [
-        f"{question} Looks most at {divmod(int(over.argmax()), columns)}, "
+        f"{question} Attends most to {divmod(int(over.argmax()), columns)}, "
         f"{over.max():.3f}."
         for question, over in zip(data["questions"], weights, strict=True)
     ]

@@ -8,8 +8,8 @@ import numpy as np
 from tutorial_lib.plotting.colors import LIGHT
 from tutorial_lib.plotting.panels import WIDTH, array, open_panels
 
-BLUE = np.array([0.49, 0.72, 1.0])  # of white paper where most is read
-PALE = 0.5  # how much white is in a photograph where nothing is read
+BLUE = np.array([0.31, 0.58, 1.0])  # of white paper where most is read
+VEIL = 0.5  # how much of its brightness a photograph has where nothing is read
 
 
 def show_images(images, weights=None, *, outline=None, titles=None, columns=None):
@@ -18,7 +18,7 @@ def show_images(images, weights=None, *, outline=None, titles=None, columns=None
     An image is ink, (height, width), dark on white and all on one scale, or colored,
     (3, height, width), red, green and blue from 0 to 1. ``weights`` are a map (row,
     column) of patches for each image, or None for one that is shown as it is: where
-    they lie a photograph keeps its colors, gray and pale elsewhere, and the paper
+    they lie a photograph keeps its colors, gray and dark elsewhere, and the paper
     behind ink turns blue. ``outline`` are tables (row, column) or None for each image,
     True in patches that get a frame. Raises ValueError for images of another shape, and
     unless there are as many of all that is given.
@@ -70,8 +70,8 @@ def _colors(image, weights):
     shares = np.kron(weights / max(weights.max(), 1e-6), np.ones(patch))[..., None]
     if is_ink:
         return colors * (1 + shares * (BLUE - 1))
-    gray = PALE + (1 - PALE) * colors.mean(axis=-1, keepdims=True)
-    return gray + shares * (colors - gray)
+    gray = VEIL * colors.mean(axis=-1, keepdims=True)
+    return (gray + shares * (colors - gray)).clip(0, 1)  # 1 + 1e-8 is a warning
 
 
 def _frame(image, outline):
