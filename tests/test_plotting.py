@@ -356,8 +356,8 @@ def test_colors_lie_where_the_weights_do_and_what_is_outlined_is_one_box():
     read = weights.repeat_interleave(2, 0).repeat_interleave(2, 1) > 0
     colors = photo.permute(1, 2, 0)
     assert torch.allclose(photo_shown[read], colors[read])
-    pale = 0.5 + 0.5 * colors[~read].mean(dim=-1, keepdim=True).expand(-1, 3)
-    assert torch.allclose(photo_shown[~read], pale)
+    veiled = 0.5 * colors[~read].mean(dim=-1, keepdim=True).expand(-1, 3)
+    assert torch.allclose(photo_shown[~read], veiled)
     assert torch.allclose(ink_shown[~read], (1 - ink[~read])[:, None].expand(-1, 3))
     red, green, blue = ink_shown[read].T
     assert torch.allclose(blue, 1 - ink[read])
