@@ -239,7 +239,7 @@ function attention(root, data, host) {
   }
 
   function draw() {
-    const width = host.clientWidth - 1;  // which is rounded
+    const width = host.clientWidth - 1;
     const room = Math.min(110, width / 4.2);
     const wide = (tokens) => Math.min(room, Math.max(...tokens.map(textWidth))) + 8;
     const left = 40 + wide([...queries, names[0]]);
