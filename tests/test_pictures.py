@@ -271,7 +271,7 @@ def test_in_a_block_every_stream_runs_through_and_one_query_attends_by_its_weigh
 def test_every_head_attends_elsewhere_and_leads_to_its_part():
     fig = PICTURES["heads"]()
     found = texts(fig)
-    assert {"head 0", "head 1", "joined", "output", "W_O"} <= set(found)
+    assert {"head 0", "head 1", "concat", "output", "W_O"} <= set(found)
     looks = arrows(fig, "query")
     assert len(looks) == 2 * 3  # not at itself
     heaviest = sorted(looks, key=lambda line: line[-1])[-2:]

@@ -238,7 +238,7 @@ def show_multi_head_attention(weights, tokens, *, query):
     picture.arrow(part, output, "value")
     between = (part.edge(1, 0)[0] + output.edge(-1, 0)[0]) / 2
     picture.text(between, joined, "W_O", clear=True)
-    picture.text((left - 0.15) / 2, joined + 0.32, "concatenated", "value")
+    picture.text((left - 0.15) / 2, joined + 0.32, "concat", "value")
     picture.text(output.x, joined + 0.32, "output", "value")
     return picture.figure
 
