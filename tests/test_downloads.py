@@ -157,6 +157,7 @@ def test_a_wrong_checksum_leaves_nothing_behind(server, tmp_path):
     server.content = CONTENT[::-1]
     message = refuse(server, tmp_path)
     assert "does not match the known hash" in message and CHECKSUM in message
+    assert len(message.splitlines()) == 1
     refuse(server, tmp_path, checksum=f"sha1:{'0' * 40}")
     assert names(tmp_path) == []
     checksum = f"sha1:{hashlib.sha1(server.content).hexdigest()}"

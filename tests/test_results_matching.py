@@ -21,12 +21,12 @@ def exact_matches(rule, steps):
 
 def told():
     text = (ROOT / "notebooks" / "16_windows_objects_transfer.ipynb").read_text("utf-8")
-    [cell] = [one for one in json.loads(text)["cells"] if one["id"] == "order-told"]
+    [cell] = [one for one in json.loads(text)["cells"] if one["id"] == "order-ranges"]
     return "".join(cell["source"])
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_the_answer_has_the_means_and_ranges_of_three_runs(rule):
+def test_the_chapter_has_the_means_and_ranges_of_three_runs(rule):
     runs = exact_matches(rule, 400), exact_matches(rule, 1200)
     said = [f"{statistics.mean(r):.2f} ({min(r):.2f}–{max(r):.2f})" for r in runs]
     assert f"| {rule} | {said[0]} | {said[1]} |" in told()

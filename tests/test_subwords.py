@@ -85,6 +85,8 @@ def test_a_file_is_read_as_it_is_written(tmp_path):
     tokenizer = read_tokenizer(path)
     assert tokenizer.tokens == by_hand().tokens and len(tokenizer) == 268
     assert tokenizer.scores == by_hand().scores
+    path.write_bytes(saved(byte_tokenizer()))
+    assert read_tokenizer(path).tokens == BYTES
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Exercises of chapter 1: queries, keys, values and soft look-up."""
+"""Exercises of chapter 1: queries, keys, values and soft lookup."""
 
 import math
 
@@ -94,7 +94,7 @@ def _(answer):
 @top_k_weights.cases
 def _():
     yield "the kept weights are a softmax of the kept scores", 2 * torch.randn(4, 6), 2
-    label = "k = 1 is the hard look-up, and k = all keys the plain softmax"
+    label = "k = 1 is the hard lookup, and k = all keys the plain softmax"
     yield label, torch.randn(3, 4), 1
     yield label, torch.randn(3, 4), 4
 

@@ -125,7 +125,7 @@ def draw_gpt(rows):
         rule = f'<path class="rule" d="M60 {down(bits)} H{WIDTH - 10}"/>'
         parts[:0] = [rule, text(54, down(bits) + 5, bits, "end")]
     parts += [text(across(at), 264, at, "tick") for at in budgets]
-    parts.append(text(across(165), 284, "seconds of processor time", "tick"))
+    parts.append(text(across(165), 284, "seconds of CPU time", "tick"))
     parts.append(text(0, 40, "bits per character"))
     return svg("gpt", 292, parts, "Bits per character that three models reach", said)
 
