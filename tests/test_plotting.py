@@ -230,6 +230,24 @@ def test_curves_stand_in_one_panel_or_in_several_with_one_color_each():
     assert left.lines[1].get_color() == right.lines[0].get_color()
 
 
+def columns_and_rows(fig):
+    """Count the different lefts and tops of a figure's panels."""
+    places = [ax.get_position() for ax in fig.axes]
+    lefts = {round(place.x0, 2) for place in places}
+    return len(lefts), len({round(place.y1, 2) for place in places})
+
+
+@pytest.mark.parametrize(
+    ("panels", "expected"),
+    [(1, (1, 1)), (2, (2, 1)), (3, (3, 1)), (4, (2, 2)), (6, (3, 2))],
+)
+def test_panels_of_curves_stand_in_rows_of_three_at_most(panels, expected):
+    curves = {f"panel {i}": {"a": [0, 1]} for i in range(panels)}
+    fig = show_curves([0, 1], curves)
+    fig.canvas.draw()
+    assert columns_and_rows(fig) == expected
+
+
 def test_panels_may_have_an_x_of_their_own_each():
     curves = {"left": {"a": ([0, 1], [0, 1])}, "right": {"a": ([0, 9], [0, 1])}}
     left, right = show_curves(curves=curves, xlabel=["one", "other"]).axes
@@ -315,6 +333,18 @@ def test_bars_carry_their_values_and_are_compared_with_baselines():
     ]
     assert levels == [pytest.approx([0.5, 0.5]), pytest.approx([0.6, 0.9])]
     assert legend(fig) == ["chance", "best"]
+
+
+@pytest.mark.parametrize(
+    ("charts", "bars", "expected"),
+    [(2, 3, (2, 1)), (6, 5, (2, 3)), (3, 3, (3, 1)), (2, 12, (1, 2))],
+)
+def test_charts_stand_side_by_side_where_each_bar_has_room(charts, bars, expected):
+    values = {f"chart {i}": [0.5] * bars for i in range(charts)}
+    fig = show_bars(values, "abcdefghijkl"[:bars])
+    fig.canvas.draw()
+    assert columns_and_rows(fig) == expected
+    assert fig.axes[-1].get_xticklabels()[0].get_rotation() == 0
 
 
 @pytest.mark.parametrize("words", [["a", "b"], ["word only", "+ positions"] * 3])

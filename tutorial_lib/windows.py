@@ -44,8 +44,8 @@ def window_reverse(windows, window_size, side):
 def shifted_window_mask(side, size, shift):
     """Let each token of a grid attend to those that lie in its window.
 
-    The grid has ``side`` × ``side`` tokens and windows of ``size`` × ``size``, moved
-    down and to the right by ``shift``; what is left at the edges are smaller windows.
+    The grid has ``side`` × ``side`` tokens and windows of ``size`` × ``size``,
+    shifted down and to the right by ``shift``; the windows at the edges are smaller.
     Returns a boolean mask (token, token), True where a query may attend. Liu et al.
     (2021), figure 2. Raises ValueError for a size below 1.
     """
@@ -84,7 +84,7 @@ def _check_filled(rows, columns, size):
 def relative_position_index(window_size):
     """Give each offset between two tokens of a window a number: (query, key).
 
-    Pairs that lie equally far apart, in rows and in columns, have the same number.
+    Pairs with the same offset, in rows and in columns, have the same number.
     """
     line = torch.arange(window_size)
     positions = torch.cartesian_prod(line, line)  # (token, 2)

@@ -3,7 +3,6 @@
 import math
 from itertools import cycle
 
-from tutorial_lib.plotting.colors import LIGHT
 from tutorial_lib.plotting.panels import (
     BLUE,
     CYCLE,
@@ -21,8 +20,6 @@ FEW = 16  # so many points of a curve are marked
 NEAT = [1, 2, 2.5, 5, 10]  # steps between numbers, and ten times these
 DOTS = {"s": 20, "color": GREY, "alpha": 0.6}
 DASHES = (":", "-.", "--")  # of vertical lines
-ARROW = {"arrowprops": {"arrowstyle": "-|>", "color": LIGHT["query"], "lw": 2}}
-BESIDE = {"xytext": (6, 6), "textcoords": "offset points", "weight": "bold"}
 NUMBER = 0.3  # inches that a bar's number needs
 
 
