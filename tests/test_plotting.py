@@ -198,6 +198,7 @@ def test_sixteen_words_on_both_axes_of_two_panels_do_not_overlap():
         ({"a": torch.rand(2, 2)}, {}, "one tensor, got a dict: of recorded maps pass"),
         ([torch.rand(2, 2)] * 2, {}, "one tensor, got a list"),
         (torch.rand(2, 2), {"key_labels": ["a"]}, "1 key_labels for 2 key"),
+        (torch.rand(3, 2), {"query_labels": ["a"]}, "1 query_labels for 3 query pos"),
         (
             torch.rand(2, 3),
             {"mask": torch.ones(2, 3)},
