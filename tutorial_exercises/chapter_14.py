@@ -36,7 +36,7 @@ def _(images, patch_size):
 def _():
     yield "a gray image, cut into patches of 2 × 2", torch.randn(1, 1, 6, 6), 2
     yield "two images with three channels", torch.randn(2, 3, 6, 6), 3
-    yield "images wider than high", torch.randn(2, 2, 4, 8), 2
+    yield "images wider than tall", torch.randn(2, 2, 4, 8), 2
     yield "patches of one pixel", torch.randn(2, 3, 2, 3), 1
 
 

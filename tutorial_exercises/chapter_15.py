@@ -111,7 +111,7 @@ def small_model(pixels, classes=4):
 @gradient_times_input.cases
 def _():
     yield "one image in four patches", small_model(16), torch.randn(1, 1, 4, 4), 2
-    label = "several images, wider than high, with three channels"
+    label = "several images, wider than tall, with three channels"
     yield label, small_model(72), torch.randn(5, 3, 4, 6), 2
 
 
