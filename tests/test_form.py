@@ -28,6 +28,7 @@ from tools.notebooks import (
     source_of,
     tags_of,
 )
+from tools.statements import statements
 from tutorial_lib.definitions import as_python
 
 pytest.importorskip("sphinx")
@@ -127,6 +128,22 @@ def what_answers_show_is_folded(notebook):
             yield f"{cell['id']} is an answer and is shown open in a notebook"
 
 
+def no_later_cell_needs_an_answer(notebook):
+    hidden = {}  # name -> the answer that binds it
+    for cell in code_cells(notebook):
+        if "claim" in tags_of(cell):
+            continue
+        is_answer = "answer" in tags_of(cell)
+        for part in statements(cell, source_of(cell)):
+            for name in sorted((part.needs - part.binds) & hidden.keys()):
+                if not is_answer:
+                    yield f"{cell['id']} needs {name} of the answer {hidden[name]}"
+            for name in part.binds:
+                hidden.pop(name, None)
+            if is_answer:
+                hidden |= dict.fromkeys(part.binds, cell["id"])
+
+
 def answers_are_sentences(notebook):
     for cell in texts(notebook):
         if "answer" in tags_of(cell) and re.match(r"\W*\(?[a-d]\)", source_of(cell)):
@@ -214,6 +231,7 @@ EXCURSIONS_TOO = [
     nothing_is_judged_by_the_clock,
     guards_are_claims,
     what_answers_show_is_folded,
+    no_later_cell_needs_an_answer,
     answers_are_sentences,
     citations_name_their_entries,
 ]
@@ -396,6 +414,11 @@ BAD = [
         what_answers_show_is_folded,
         changed("run", "2", "# @title It\n2"),
         "is shown open",
+    ),
+    (
+        no_later_cell_needs_an_answer,
+        changed("run", "2", "f = 2\nprint(f)\nshow_curves = 3"),
+        "plot needs show_curves of the answer run",
     ),
     (
         answers_are_sentences,
