@@ -7,11 +7,7 @@ outputs anew for every token.
 A decoder works from a state: `init_state` makes it, and each call returns the logits
 and the state after the tokens it was given. So one call with the whole target (teacher
 forcing) and one call per token (decoding) are the same code.
-
-Nothing here knows words, losses or how the next token is chosen.
 """
-
-from typing import NamedTuple
 
 import torch
 from torch import nn
@@ -22,135 +18,97 @@ from tutorial_lib.masks import padding_mask
 
 
 class Encoder(nn.Module):
-    """Read a sentence in both directions: Bahdanau et al. (2015), section 3.2.
+    """Read a sentence with a GRU: Bahdanau et al. (2015), section 3.2."""
 
-    Embeddings of ``vocab_size`` tokens in ``d_embedding`` dimensions go through a GRU
-    with ``d_hidden`` hidden units in each direction. Padding is never read, so that a
-    sentence gives the same in any batch.
-    """
-
-    def __init__(self, vocab_size, d_embedding, d_hidden, *, dropout=0.0):
+    def __init__(self, vocab_size, d_embedding, d_hidden, *, bidirectional=True):
         super().__init__()
         self.embedding = nn.Embedding(vocab_size, d_embedding)
-        self.gru = nn.GRU(d_embedding, d_hidden, batch_first=True, bidirectional=True)
-        self.dropout = nn.Dropout(dropout)
-        self.apply(initialize)
+        self.gru = nn.GRU(
+            d_embedding, d_hidden, batch_first=True, bidirectional=bidirectional
+        )
 
     def forward(self, source, lengths):
-        """Encode ``source`` (batch, token), of which ``lengths`` (batch,) are tokens.
+        """Return the hidden states of all tokens, and the last of each direction.
 
-        Returns the outputs (batch, token, 2 · d_hidden), the hidden states at every
-        token and 0 on padding, and the context vector (batch, 2 · d_hidden): the last
-        hidden state of each direction. Raises RuntimeError for a length of 0.
+        ``source`` is (batch, token), of which ``lengths`` (batch,) are no padding.
         """
-        embedded = self.dropout(self.embedding(source))
-        packed = pack_padded_sequence(
+        embedded = self.embedding(source)  # (batch, token, d_embedding)
+        packed = pack_padded_sequence(  # so that no GRU reads padding
             embedded, lengths.cpu(), batch_first=True, enforce_sorted=False
         )
-        outputs, last = self.gru(packed)
-        outputs, _ = pad_packed_sequence(
-            outputs, batch_first=True, total_length=source.shape[1]
-        )
-        return self.dropout(outputs), torch.cat(last.unbind(0), dim=-1)
-
-
-class ContextState(NamedTuple):
-    """What `Decoder` keeps between tokens; every first axis is the batch."""
-
-    hidden: torch.Tensor  # (batch, d_hidden)
-    context: torch.Tensor  # (batch, d_encoder)
+        outputs, last = self.gru(packed)  # last: (direction, batch, d_hidden)
+        outputs, _ = pad_packed_sequence(outputs, batch_first=True)
+        context = torch.cat(list(last), dim=-1)  # (batch, d_encoder)
+        return outputs, context  # outputs: (batch, token, d_encoder)
 
 
 class Decoder(nn.Module):
-    """Generate a sentence from one context vector: Cho et al. (2014), figure 1.
+    """Generate a sentence from one context vector: Cho et al. (2014), figure 1."""
 
-    ``vocab_size`` tokens in ``d_embedding`` dimensions, a GRU of ``d_hidden``;
-    ``d_encoder`` is the size of the encoder's outputs, twice its d_hidden.
-    """
-
-    def __init__(self, vocab_size, d_embedding, d_hidden, d_encoder, *, dropout=0.0):
+    def __init__(self, vocab_size, d_embedding, d_hidden, d_encoder):
         super().__init__()
         self.embedding = nn.Embedding(vocab_size, d_embedding)
         self.init_hidden = nn.Linear(d_encoder, d_hidden)
         self.gru = nn.GRU(d_embedding + d_encoder, d_hidden, batch_first=True)
         self.readout = nn.Linear(d_hidden + d_encoder + d_embedding, d_embedding)
         self.out = nn.Linear(d_embedding, vocab_size)
-        self.dropout = nn.Dropout(dropout)
-        self.apply(initialize)
 
     def init_state(self, encoder_outputs, context, lengths):
-        """Make the state before the first token: the context stays the same."""
-        return ContextState(torch.tanh(self.init_hidden(context)), context)
+        """Return the state before the first token; only the context is used."""
+        hidden = torch.tanh(self.init_hidden(context))  # (batch, d_hidden)
+        return hidden, context
 
     def forward(self, tokens, state):
-        """Go on with ``tokens`` (batch, token), which are new since the ``state``.
+        """Return the logits of what follows each token, and the state after the last.
 
-        Returns the logits (batch, token, vocab) of what follows each of them, and the
-        state after the last.
+        ``tokens`` (batch, token) are those that are new since the state.
         """
-        embedded = self.dropout(self.embedding(tokens))
-        contexts = state.context.unsqueeze(1).expand(-1, tokens.shape[1], -1)
-        steps, last = self.gru(torch.cat((embedded, contexts), -1), state.hidden[None])
-        logits = self.predict(embedded, steps, contexts)
-        return logits, state._replace(hidden=last[0])
-
-    def predict(self, embedded, steps, contexts):
-        """Turn last token, hidden state and context into logits (batch, token, vocab).
-
-        Bahdanau et al. (2015), appendix A.2.2, with tanh in place of maxout.
-        """
-        hidden = torch.tanh(self.readout(torch.cat((steps, contexts, embedded), -1)))
-        return self.out(self.dropout(hidden))
+        hidden, context = state
+        embedded = self.embedding(tokens)  # (batch, token, d_embedding)
+        contexts = context.unsqueeze(1).expand(-1, tokens.shape[1], -1)
+        gru_input = torch.cat([embedded, contexts], dim=-1)
+        hidden_states, last = self.gru(gru_input, hidden.unsqueeze(0))
+        features = torch.cat([hidden_states, contexts, embedded], dim=-1)
+        features = torch.tanh(self.readout(features))  # (batch, token, d_embedding)
+        return self.out(features), (last.squeeze(0), context)
 
 
-class AttentionState(NamedTuple):
-    """What `AttentionDecoder` keeps between tokens; every first axis is the batch."""
-
-    hidden: torch.Tensor  # (batch, d_hidden)
-    encoder_outputs: torch.Tensor  # (batch, key, d_encoder)
-    projected_keys: torch.Tensor  # (batch, key, d_attention)
-    mask: torch.Tensor  # (batch, 1, key)
-
-
-class AttentionDecoder(Decoder):
+class AttentionDecoder(nn.Module):
     """Generate a sentence, attending to the source anew for every token.
 
-    The context of each token comes from the encoder's outputs by additive attention
-    with ``d_attention`` hidden units; the query is the decoder's hidden state before
-    that token. Bahdanau et al. (2015), section 3.1.
+    The query is the hidden state before the token. Bahdanau et al. (2015), section 3.1.
     """
 
-    def __init__(
-        self, vocab_size, d_embedding, d_hidden, d_encoder, d_attention, *, dropout=0.0
-    ):
-        super().__init__(vocab_size, d_embedding, d_hidden, d_encoder, dropout=dropout)
+    def __init__(self, vocab_size, d_embedding, d_hidden, d_encoder, d_attention):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, d_embedding)
+        self.init_hidden = nn.Linear(d_encoder, d_hidden)
         self.attention = AdditiveAttention(d_hidden, d_encoder, d_attention)
-        self.attention.apply(initialize)
+        self.gru = nn.GRU(d_embedding + d_encoder, d_hidden, batch_first=True)
+        self.readout = nn.Linear(d_hidden + d_encoder + d_embedding, d_embedding)
+        self.out = nn.Linear(d_embedding, vocab_size)
 
     def init_state(self, encoder_outputs, context, lengths):
-        """Make the state before the first token, the keys projected once for all."""
-        hidden = torch.tanh(self.init_hidden(context))
-        mask = padding_mask(lengths, encoder_outputs.shape[1])
-        projected_keys = self.attention.W_K(encoder_outputs)
-        return AttentionState(hidden, encoder_outputs, projected_keys, mask)
+        """Return the state before the first token, with all encoder outputs in it."""
+        hidden = torch.tanh(self.init_hidden(context))  # (batch, d_hidden)
+        mask = padding_mask(lengths, encoder_outputs.shape[1])  # (batch, 1, key)
+        return hidden, encoder_outputs, mask
 
     def forward(self, tokens, state):
-        """Go on as `Decoder` does, with a context for each token."""
-        embedded = self.dropout(self.embedding(tokens))
-        hidden, contexts, steps = state.hidden, [], []
+        """Return logits and state as `Decoder` does, with a context for each token."""
+        hidden, encoder_outputs, mask = state
+        keys = self.attention.W_K(encoder_outputs)  # (batch, key, d_attention)
+        embedded = self.embedding(tokens)  # (batch, token, d_embedding)
+        steps = []
         for token in embedded.split(1, dim=1):  # (batch, 1, d_embedding)
-            context = self.attend(hidden, state)
-            step, last = self.gru(torch.cat((token, context), -1), hidden[None])
-            hidden = last[0]
-            contexts.append(context)
-            steps.append(step)
-        logits = self.predict(embedded, torch.cat(steps, 1), torch.cat(contexts, 1))
-        return logits, state._replace(hidden=hidden)
-
-    def attend(self, hidden, state):
-        """Return the context (batch, 1, d_encoder) for the hidden state as a query."""
-        _, outputs, projected_keys, mask = state
-        return self.attention.attend(hidden.unsqueeze(1), projected_keys, outputs, mask)
+            query = hidden.unsqueeze(1)  # (batch, 1, d_hidden)
+            context = self.attention.attend(query, keys, encoder_outputs, mask)
+            gru_input = torch.cat([token, context], dim=-1)
+            output, last = self.gru(gru_input, hidden.unsqueeze(0))
+            hidden = last.squeeze(0)
+            steps.append(torch.cat([output, context, token], dim=-1))
+        features = torch.tanh(self.readout(torch.cat(steps, dim=1)))
+        return self.out(features), (hidden, encoder_outputs, mask)
 
 
 class Seq2Seq(nn.Module):
@@ -158,28 +116,22 @@ class Seq2Seq(nn.Module):
 
     def __init__(self, encoder, decoder):
         super().__init__()
-        self.encoder, self.decoder = encoder, decoder
+        self.encoder = encoder
+        self.decoder = decoder
 
-    def forward(self, source, lengths, target):
-        """Predict each next token of ``target`` from its true predecessors.
-
-        ``source`` (batch, token) and its ``lengths`` (batch,), ``target``
-        (batch, token) beginning with ``<bos>``: teacher forcing. Returns logits
-        (batch, token, vocab), those at t being for target token t + 1.
-        """
-        logits, _ = self.decoder(target, self.encode(source, lengths))
-        return logits
+    def forward(self, source, lengths, tokens):
+        """Predict what follows each token of the target (teacher forcing)."""
+        state = self.encode(source, lengths)
+        logits, _ = self.decoder(tokens, state)
+        return logits  # (batch, token, vocab)
 
     def encode(self, source, lengths):
-        """Encode the source once; return the state from which `decode_step` begins."""
-        outputs, context = self.encoder(source, lengths)
-        return self.decoder.init_state(outputs, context, lengths)
+        """Return the state before the first token."""
+        encoder_outputs, context = self.encoder(source, lengths)
+        return self.decoder.init_state(encoder_outputs, context, lengths)
 
     def decode_step(self, tokens, state):
-        """Go on after ``tokens`` (batch, token), which are new since the state.
-
-        Returns the logits (batch, vocab) of the next token, and the new state.
-        """
+        """Return the logits (batch, vocab) after the new tokens, and the new state."""
         logits, state = self.decoder(tokens, state)
         return logits[:, -1], state
 
@@ -187,9 +139,9 @@ class Seq2Seq(nn.Module):
 def initialize(module):
     """Give a module its first weights, for ``model.apply``.
 
-    Embeddings are normal with deviation 0.3, linear maps Xavier with biases 0, and a
-    GRU's maps from hidden state to hidden state orthogonal, gate by gate: Bahdanau et
-    al. (2015), appendix B.1, in spirit, at sizes for small models.
+    Embeddings are normal with standard deviation 0.3, linear layers Xavier with biases
+    0, and a GRU's maps from hidden state to hidden state orthogonal, gate by gate:
+    Bahdanau et al. (2015), appendix B.1, at sizes for small models.
     """
     if isinstance(module, nn.Embedding):
         nn.init.normal_(module.weight, std=0.3)
@@ -198,9 +150,11 @@ def initialize(module):
         if module.bias is not None:
             nn.init.zeros_(module.bias)
     elif isinstance(module, nn.GRU):
-        for from_input, from_hidden, *biases in module.all_weights:
-            nn.init.xavier_uniform_(from_input)
-            for gate in from_hidden.chunk(3):
-                nn.init.orthogonal_(gate)
-            for bias in biases:
-                nn.init.zeros_(bias)
+        for name, weight in module.named_parameters():
+            if name.startswith("bias"):
+                nn.init.zeros_(weight)
+            elif name.startswith("weight_ih"):
+                nn.init.xavier_uniform_(weight)
+            else:
+                for gate in weight.chunk(3):
+                    nn.init.orthogonal_(gate)

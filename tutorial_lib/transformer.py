@@ -1,274 +1,161 @@
-"""The Transformer: layers of attention and feed-forward networks, and the translator.
+"""The Transformer: blocks of attention and feed-forward networks, and the translator.
 
-Vaswani et al. (2017), with the norm before or after each sub-layer. Every layer adds
-what it computes to a residual stream of tokens (batch, token, d_model): the encoder's
-tokens attend to each other, the decoder's to those before them and to the encoder's.
-
-Training on a whole target and decoding it token by token are the same code: with a
-`KVCache` the decoder is given the newest tokens only.
-
-This module knows no words, no losses, nor how the next token is chosen.
+`Block` has the norm before each sub-layer (pre-norm), as models have it today. What
+follows is the Transformer of Vaswani et al. (2017), with the norm after each (post-norm).
 """
-
-from typing import NamedTuple
 
 import torch
 from torch import nn
 
-from tutorial_lib.attention import KVCache, MultiHeadAttention
-from tutorial_lib.masks import padding_mask
+from tutorial_lib.attention import MultiHeadAttention
+from tutorial_lib.masks import causal_mask, padding_mask
 from tutorial_lib.position import SinusoidalEncoding
 
 
 class FeedForward(nn.Module):
-    """Give every token the same small network: Vaswani et al. (2017), equation 2.
+    """Give every token the same small network: Vaswani et al. (2017), equation 2."""
 
-    ``d_ff`` hidden units between two linear maps, ReLU or another ``activation``
-    between them, for tokens (..., token, d_model). No token sees another.
-    """
-
-    def __init__(self, d_model, d_ff, *, activation=torch.relu, dropout=0.0):
+    def __init__(self, d_model, d_ff, *, activation=torch.relu):
         super().__init__()
         self.W_1 = nn.Linear(d_model, d_ff)
+        self.activation = activation
         self.W_2 = nn.Linear(d_ff, d_model)
-        self.activation, self.dropout = activation, nn.Dropout(dropout)
 
     def forward(self, x):
-        """Compute on each token of ``x`` (..., token, d_model) by itself."""
-        return self.W_2(self.dropout(self.activation(self.W_1(x))))
+        """Compute on each token of ``x`` (batch, token, d_model) by itself."""
+        hidden = self.activation(self.W_1(x))  # (batch, token, d_ff)
+        return self.W_2(hidden)
+
+
+class Block(nn.Module):
+    """Let tokens attend to each other, then compute on each: Xiong et al. (2020)."""
+
+    def __init__(self, d_model, num_heads, d_ff, *, activation=torch.relu):
+        super().__init__()
+        self.norm1 = nn.LayerNorm(d_model)
+        self.attention = MultiHeadAttention(d_model, num_heads)
+        self.norm2 = nn.LayerNorm(d_model)
+        self.feed_forward = FeedForward(d_model, d_ff, activation=activation)
+
+    def forward(self, x, mask=None):
+        """Update ``x`` (batch, token, d_model); ``mask`` as in MultiHeadAttention."""
+        normed = self.norm1(x)
+        x = x + self.attention(normed, normed, normed, mask)
+        x = x + self.feed_forward(self.norm2(x))
+        return x
 
 
 class EncoderLayer(nn.Module):
     """Let tokens attend to each other, then compute on each.
 
-    Vaswani et al. (2017), figure 1, left. With ``norm_first`` each sub-layer reads
-    normalized tokens (pre-norm: Xiong et al., 2020); without it the sum is normalized
-    (post-norm, as in the paper). Sizes and errors as in MultiHeadAttention;
-    ``activation`` is that of the feed-forward network.
+    Vaswani et al. (2017), figure 1, left: the norm follows each sum.
     """
 
-    def __init__(
-        self,
-        d_model,
-        num_heads,
-        d_ff,
-        *,
-        norm_first,
-        activation=torch.relu,
-        dropout=0.0,
-    ):
+    def __init__(self, d_model, num_heads, d_ff, *, activation=torch.relu):
         super().__init__()
-        self.norm_first = norm_first
-        self.attention = MultiHeadAttention(d_model, num_heads, dropout=dropout)
-        self.feed_forward = FeedForward(
-            d_model, d_ff, activation=activation, dropout=dropout
-        )
-        self.norm1, self.norm2 = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
-        self.dropout = nn.Dropout(dropout)
+        self.attention = MultiHeadAttention(d_model, num_heads)
+        self.norm1 = nn.LayerNorm(d_model)
+        self.feed_forward = FeedForward(d_model, d_ff, activation=activation)
+        self.norm2 = nn.LayerNorm(d_model)
 
-    def forward(self, x, mask=None, *, causal=False):
+    def forward(self, x, mask=None):
         """Update ``x`` (batch, token, d_model); ``mask`` as in MultiHeadAttention."""
-        if self.norm_first:
-            y = self.norm1(x)
-            x = x + self.dropout(self.attention(y, y, y, mask, causal=causal))
-            return x + self.dropout(self.feed_forward(self.norm2(x)))
-        x = self.norm1(x + self.dropout(self.attention(x, x, x, mask, causal=causal)))
-        return self.norm2(x + self.dropout(self.feed_forward(x)))
+        x = self.norm1(x + self.attention(x, x, x, mask))
+        x = self.norm2(x + self.feed_forward(x))
+        return x
 
 
 class DecoderLayer(nn.Module):
     """Let tokens attend to those before them, then to the source; compute on each.
 
-    Vaswani et al. (2017), figure 1, right. Sizes and ``norm_first`` as in EncoderLayer.
+    Vaswani et al. (2017), figure 1, right.
     """
 
-    def __init__(self, d_model, num_heads, d_ff, *, norm_first, dropout=0.0):
+    def __init__(self, d_model, num_heads, d_ff):
         super().__init__()
-        self.norm_first = norm_first
-        self.attention = MultiHeadAttention(d_model, num_heads, dropout=dropout)
-        self.cross_attention = MultiHeadAttention(d_model, num_heads, dropout=dropout)
-        self.feed_forward = FeedForward(d_model, d_ff, dropout=dropout)
-        self.norm1, self.norm2 = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
-        self.norm3, self.dropout = nn.LayerNorm(d_model), nn.Dropout(dropout)
+        self.attention = MultiHeadAttention(d_model, num_heads)
+        self.norm1 = nn.LayerNorm(d_model)
+        self.cross_attention = MultiHeadAttention(d_model, num_heads)
+        self.norm2 = nn.LayerNorm(d_model)
+        self.feed_forward = FeedForward(d_model, d_ff)
+        self.norm3 = nn.LayerNorm(d_model)
 
-    def forward(self, x, memory, memory_mask=None, *, kv_cache=None):
-        """Update the newest tokens ``x`` (batch, token, d_model).
-
-        ``memory`` (batch, key, d_model) are the encoder's outputs, ``memory_mask`` is
-        True where the source has a token; ``kv_cache`` holds the tokens before ``x``.
-        """
-        if kv_cache is not None and self.cross_attention in kv_cache:
-            memory = None  # its keys and values are in the cache already
-        to_source = {"mask": memory_mask, "kv_cache": kv_cache}
-        before = {"causal": True, "kv_cache": kv_cache}
-        if self.norm_first:
-            y = self.norm1(x)
-            x = x + self.dropout(self.attention(y, y, y, **before))
-            y = self.norm2(x)
-            x = x + self.dropout(self.cross_attention(y, memory, memory, **to_source))
-            return x + self.dropout(self.feed_forward(self.norm3(x)))
-        x = self.norm1(x + self.dropout(self.attention(x, x, x, **before)))
-        y = self.cross_attention(x, memory, memory, **to_source)
-        x = self.norm2(x + self.dropout(y))
-        return self.norm3(x + self.dropout(self.feed_forward(x)))
+    def forward(self, x, mask, encoder_outputs, source_mask=None):
+        """Update ``x`` (batch, token, d_model); each mask is that of one attention."""
+        x = self.norm1(x + self.attention(x, x, x, mask))
+        attended = self.cross_attention(
+            x, encoder_outputs, encoder_outputs, source_mask
+        )  # (batch, token, d_model)
+        x = self.norm2(x + attended)
+        x = self.norm3(x + self.feed_forward(x))
+        return x
 
 
-class Embeddings(nn.Module):
-    """Turn token ids into vectors that know their position.
+class TransformerEncoder(nn.Module):
+    """Turn a sentence into one vector per token, each informed by all the others."""
 
-    Embeddings of ``vocab_size`` tokens are multiplied by √d_model and added to
-    sinusoids: Vaswani et al. (2017), sections 3.4 and 3.5.
-    """
-
-    def __init__(self, vocab_size, d_model, *, max_tokens, dropout=0.0):
+    def __init__(self, vocab_size, d_model, num_heads, num_layers, *, d_ff, max_tokens):
         super().__init__()
+        self.scale = d_model**0.5
         self.token_embedding = nn.Embedding(vocab_size, d_model)
+        nn.init.normal_(self.token_embedding.weight, std=d_model**-0.5)
         self.position_encoding = SinusoidalEncoding(d_model, max_tokens)
-        self.dropout = nn.Dropout(dropout)
-
-    def forward(self, tokens, start=0):
-        """Embed ``tokens`` (batch, token), the first one at position ``start``."""
-        x = self.token_embedding(tokens) * self.token_embedding.embedding_dim**0.5
-        return self.dropout(self.position_encoding(x, start))
-
-
-class Encoder(nn.Module):
-    """Turn a sentence into one vector per token, each informed by all the others.
-
-    ``vocab_size`` tokens, sentences of up to ``max_tokens``; the other sizes are those
-    of an EncoderLayer, of which there are ``num_layers``.
-    """
-
-    def __init__(
-        self,
-        vocab_size,
-        d_model,
-        num_heads,
-        d_ff,
-        num_layers,
-        *,
-        max_tokens,
-        norm_first,
-        dropout=0.0,
-    ):
-        super().__init__()
-        options = {"norm_first": norm_first, "dropout": dropout}
-        self.embeddings = Embeddings(
-            vocab_size, d_model, max_tokens=max_tokens, dropout=dropout
-        )
-        self.layers = nn.ModuleList(
-            EncoderLayer(d_model, num_heads, d_ff, **options) for _ in range(num_layers)
-        )
-        self.norm = nn.LayerNorm(d_model) if norm_first else nn.Identity()
+        layers = [EncoderLayer(d_model, num_heads, d_ff) for _ in range(num_layers)]
+        self.layers = nn.ModuleList(layers)
 
     def forward(self, source, lengths):
-        """Encode ``source`` (batch, token), of which ``lengths`` (batch,) are tokens.
-
-        Returns the memory (batch, token, d_model). Raises ValueError for a sentence of
-        more than max_tokens.
-        """
-        mask = padding_mask(lengths, source.shape[1])
-        x = self.embeddings(source)
+        """Encode ``source`` (batch, token), of which ``lengths`` (batch,) are tokens."""
+        mask = padding_mask(lengths, source.shape[1])  # (batch, 1, key)
+        x = self.token_embedding(source) * self.scale  # (batch, token, d_model)
+        x = self.position_encoding(x)
         for layer in self.layers:
             x = layer(x, mask)
-        return self.norm(x)
+        return x
 
 
-class Decoder(nn.Module):
-    """Predict the next token from those before it and from the source.
+class TransformerDecoder(nn.Module):
+    """Predict the next token from those before it and from the source."""
 
-    Sizes as in `Encoder`.
-    """
-
-    def __init__(
-        self,
-        vocab_size,
-        d_model,
-        num_heads,
-        d_ff,
-        num_layers,
-        *,
-        max_tokens,
-        norm_first,
-        dropout=0.0,
-    ):
+    def __init__(self, vocab_size, d_model, num_heads, num_layers, *, d_ff, max_tokens):
         super().__init__()
-        options = {"norm_first": norm_first, "dropout": dropout}
-        self.embeddings = Embeddings(
-            vocab_size, d_model, max_tokens=max_tokens, dropout=dropout
-        )
-        self.layers = nn.ModuleList(
-            DecoderLayer(d_model, num_heads, d_ff, **options) for _ in range(num_layers)
-        )
-        self.norm = nn.LayerNorm(d_model) if norm_first else nn.Identity()
-        self.lm_head = nn.Linear(d_model, vocab_size)
+        self.scale = d_model**0.5
+        self.token_embedding = nn.Embedding(vocab_size, d_model)
+        nn.init.normal_(self.token_embedding.weight, std=d_model**-0.5)
+        self.position_encoding = SinusoidalEncoding(d_model, max_tokens)
+        layers = [DecoderLayer(d_model, num_heads, d_ff) for _ in range(num_layers)]
+        self.layers = nn.ModuleList(layers)
 
-    def forward(self, tokens, memory, memory_mask=None, *, kv_cache=None):
-        """Return the logits (batch, token, vocab) of what follows each token.
-
-        ``tokens`` (batch, token) are the target so far, or with a ``kv_cache`` those
-        after the ones it holds; it is then extended. ``memory`` and ``memory_mask`` are
-        as in DecoderLayer. Raises ValueError beyond max_tokens.
-        """
-        x = self.embeddings(tokens, start=kv_cache.length if kv_cache else 0)
+    def forward(self, tokens, encoder_outputs, source_mask=None):
+        """Return the logits (batch, token, vocab) of what follows each token."""
+        mask = causal_mask(tokens.shape[1], tokens.device)  # (query, key)
+        x = self.token_embedding(tokens) * self.scale  # (batch, token, d_model)
+        x = self.position_encoding(x)
         for layer in self.layers:
-            x = layer(x, memory, memory_mask, kv_cache=kv_cache)
-        return self.lm_head(self.norm(x))
-
-
-class DecoderState(NamedTuple):
-    """What a `Transformer` keeps between tokens; every first axis is the batch."""
-
-    memory: torch.Tensor  # (batch, key, d_model), the encoder's outputs
-    memory_mask: torch.Tensor  # (batch, 1, key), True where the source has a token
-    kv_cache: KVCache
+            x = layer(x, mask, encoder_outputs, source_mask)
+        return x @ self.token_embedding.weight.T  # input and output embeddings are tied
 
 
 class Transformer(nn.Module):
-    """An encoder and a decoder: Vaswani et al. (2017), figure 1.
+    """An encoder and a decoder: Vaswani et al. (2017), figure 1."""
 
-    ``encoder`` and ``decoder`` are those of this module. With ``tied`` the decoder's
-    input embeddings are its output embeddings, too: Press and Wolf (2017).
-    """
-
-    def __init__(self, encoder, decoder, *, tied=False):
+    def __init__(self, encoder, decoder):
         super().__init__()
-        self.encoder, self.decoder = encoder, decoder
-        self.apply(initialize)
-        if tied:
-            decoder.lm_head.weight = decoder.embeddings.token_embedding.weight
+        self.encoder = encoder
+        self.decoder = decoder
 
-    def forward(self, source, lengths, target):
-        """Predict each next token of ``target`` from its true predecessors.
-
-        ``source`` (batch, token) and its ``lengths`` (batch,), ``target``
-        (batch, token) beginning with ``<bos>``: teacher forcing. Returns logits
-        (batch, token, vocab), those at t being for target token t + 1.
-        """
-        memory = self.encoder(source, lengths)
-        return self.decoder(target, memory, padding_mask(lengths, source.shape[1]))
+    def forward(self, source, lengths, tokens):
+        """Predict what follows each token of the target (teacher forcing)."""
+        _, encoder_outputs, source_mask = self.encode(source, lengths)
+        return self.decoder(tokens, encoder_outputs, source_mask)
 
     def encode(self, source, lengths):
-        """Encode the source once; return the state from which `decode_step` begins."""
-        mask = padding_mask(lengths, source.shape[1])
-        return DecoderState(self.encoder(source, lengths), mask, KVCache())
+        """Return the state before the first token: no tokens, and the source."""
+        source_mask = padding_mask(lengths, source.shape[1])  # (batch, 1, key)
+        return source[:, :0], self.encoder(source, lengths), source_mask
 
     def decode_step(self, tokens, state):
-        """Go on after ``tokens`` (batch, token), which are new since the state.
-
-        Returns the logits (batch, vocab) of the next token, and the new state.
-        """
-        memory, mask, kv_cache = state
-        return self.decoder(tokens, memory, mask, kv_cache=kv_cache)[:, -1], state
-
-
-def initialize(module):
-    """Give a module of a Transformer its first weights, for ``model.apply``.
-
-    Xavier for linear maps, with biases 0; embeddings have deviation 1/√d_model.
-    """
-    if isinstance(module, nn.Linear):
-        nn.init.xavier_uniform_(module.weight)
-        nn.init.zeros_(module.bias)
-    elif isinstance(module, nn.Embedding):
-        nn.init.normal_(module.weight, std=module.embedding_dim**-0.5)
+        """Return the logits (batch, vocab) after the new tokens, and the new state."""
+        previous_tokens, encoder_outputs, source_mask = state
+        tokens = torch.cat([previous_tokens, tokens], dim=1)
+        logits = self.decoder(tokens, encoder_outputs, source_mask)
+        return logits[:, -1], (tokens, encoder_outputs, source_mask)

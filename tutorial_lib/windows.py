@@ -2,8 +2,6 @@
 
 The tokens of a grid are those of an image, row by row, and windows are square: Liu et
 al. (2021).
-
-This module knows no image and no task.
 """
 
 import torch
@@ -15,10 +13,8 @@ def window_partition(grid, window_size):
     """Cut a grid (batch, row, column, d_model) into square windows.
 
     Returns (batch · window, token, d_model): the windows of the first image, row by
-    row, then those of the next. Raises ValueError unless the windows fill the grid.
+    row, then those of the next.
     """
-    rows, columns = grid.shape[1:3]
-    _check_filled(rows, columns, window_size)
     cut = "batch (row height) (column width) d -> (batch row column) (height width) d"
     return rearrange(grid, cut, height=window_size, width=window_size)
 
@@ -26,59 +22,11 @@ def window_partition(grid, window_size):
 def window_reverse(windows, window_size, side):
     """Put windows together again: the grid that `window_partition` cut.
 
-    ``side`` is the number of rows, and of columns, of the grid. Raises ValueError
-    unless the windows fill it, once or for several images.
+    ``side`` is the number of rows, and of columns, of the grid.
     """
-    _check_filled(side, side, window_size)
-    needed = (side // window_size) ** 2
-    if len(windows) % needed:
-        raise ValueError(
-            f"a grid of {side} × {side} tokens takes {needed} windows of "
-            f"{window_size} × {window_size}, got {len(windows)}"
-        )
     join = "(batch row column) (height width) d -> batch (row height) (column width) d"
     rows = side // window_size
     return rearrange(windows, join, row=rows, column=rows, height=window_size)
-
-
-def shifted_window_mask(side, size, shift):
-    """Let each token of a grid attend to those that lie in its window.
-
-    The grid has ``side`` × ``side`` tokens and windows of ``size`` × ``size``,
-    shifted down and to the right by ``shift``; the windows at the edges are smaller.
-    Returns a boolean mask (token, token), True where a query may attend. Liu et al.
-    (2021), figure 2. Raises ValueError for a size below 1.
-    """
-    if size < 1:
-        raise ValueError(f"the windows' size must be 1 or more, got {size}")
-    window = (torch.arange(side) - shift) // size
-    windows = torch.cartesian_prod(window, window)  # (token, 2)
-    return (windows[:, None] == windows).all(dim=-1)
-
-
-def cyclic_shift_mask(side, size, shift):
-    """Keep apart the tokens that only a cyclic shift has brought into one window.
-
-    The grid of ``side`` × ``side`` tokens was rolled up and to the left by ``shift``
-    and cut into windows of ``size`` × ``size``. Returns a boolean mask (window, query,
-    key), True where a query may attend. Raises ValueError unless the windows fill the
-    grid. Liu et al. (2021), figure 4.
-    """
-    _check_filled(side, side, size)
-    window = (torch.arange(side) - shift) // size  # before the shift
-    windows = torch.cartesian_prod(window, window).view(1, side, side, 2)
-    windows = windows.roll((-shift, -shift), (1, 2))
-    windows = window_partition(windows, size)  # (window, token, 2)
-    return (windows[:, :, None] == windows[:, None]).all(dim=-1)
-
-
-def _check_filled(rows, columns, size):
-    """Raise ValueError unless windows of ``size`` × ``size`` fill a grid."""
-    if size < 1 or rows % size or columns % size:
-        raise ValueError(
-            f"windows of {size} × {size} do not fill a grid of {rows} × {columns} "
-            "tokens"
-        )
 
 
 def relative_position_index(window_size):
@@ -127,6 +75,32 @@ class WindowAttention(nn.Module):
         weights = scores.softmax(dim=-1).flatten(0, 1)
         join = "window head token d_k -> window token (head d_k)"
         return self.W_O(rearrange(weights @ V, join))
+
+
+def shifted_window_mask(side, size, shift):
+    """Let each token of a grid attend to those that lie in its window.
+
+    The grid has ``side`` × ``side`` tokens and windows of ``size`` × ``size``,
+    shifted down and to the right by ``shift``; the windows at the edges are smaller.
+    Returns a boolean mask (token, token), True where a query may attend. Liu et al.
+    (2021), figure 2.
+    """
+    window = (torch.arange(side) - shift) // size
+    windows = torch.cartesian_prod(window, window)  # (token, 2)
+    return (windows[:, None] == windows).all(dim=-1)
+
+
+def cyclic_shift_mask(side, size, shift):
+    """Keep apart the tokens that only a cyclic shift has brought into one window.
+
+    Returns a boolean mask (window, query, key), True where a query may attend. Liu et
+    al. (2021), figure 4.
+    """
+    tokens = torch.arange(side**2).view(1, side, side, 1)  # numbered row by row
+    tokens = tokens.roll((-shift, -shift), dims=(1, 2))
+    windows = window_partition(tokens, size).squeeze(-1)  # (window, token)
+    may_attend = shifted_window_mask(side, size, shift)  # (token, token)
+    return may_attend[windows[:, :, None], windows[:, None]]
 
 
 class SwinBlock(nn.Module):

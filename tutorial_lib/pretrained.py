@@ -1,0 +1,196 @@
+"""Other people's weights in the book's own classes.
+
+Nothing is downloaded here: each function is given what somebody has already, copies the
+weights under our names, and returns a model in evaluation mode. A weight that is
+missing, left over or of another shape is a ValueError that names it.
+"""
+
+import struct
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from tutorial_lib.gpt import GPT
+from tutorial_lib.llama import Llama
+from tutorial_lib.vit import VisionTransformer
+
+
+def from_gpt2(state_dict, num_heads):
+    """Make a `GPT` of the weights of a GPT-2: Radford et al. (2019).
+
+    ``state_dict`` maps the published names, such as "h.0.attn.c_attn.weight", to
+    tensors, with or without "transformer." before them; sizes are read from it, but for
+    ``num_heads``: 12, 16, 20 and 25 in the four models that were published.
+    """
+    theirs = {}
+    for name, weight in state_dict.items():
+        if not name.endswith((".attn.bias", ".attn.masked_bias")):  # stored masks
+            theirs[name.removeprefix("transformer.")] = torch.as_tensor(weight)
+    ours = {
+        "token_embedding.weight": _take(theirs, "wte.weight"),
+        "position_embedding.weight": _take(theirs, "wpe.weight"),
+        "norm.weight": _take(theirs, "ln_f.weight"),
+        "norm.bias": _take(theirs, "ln_f.bias"),
+    }
+    num_layers = 0
+    while f"h.{num_layers}.ln_1.weight" in theirs:
+        _add_gpt2_layer(ours, theirs, num_layers)
+        num_layers += 1
+    table = ours["token_embedding.weight"]
+    output = theirs.pop("lm_head.weight", table)
+    if not torch.equal(output, table):
+        raise ValueError("lm_head.weight is not wte.weight, and a GPT has one table")
+    vocab_size, d_model = table.shape
+    max_tokens = len(ours["position_embedding.weight"])
+    model = GPT(vocab_size, d_model, num_heads, num_layers, max_tokens=max_tokens)
+    return _load(model, ours, theirs)
+
+
+def _add_gpt2_layer(ours, theirs, i):
+    names = {
+        "norm1": "ln_1",
+        "attention.W_O": "attn.c_proj",
+        "norm2": "ln_2",
+        "feed_forward.W_1": "mlp.c_fc",
+        "feed_forward.W_2": "mlp.c_proj",
+    }
+    for our_name, their_name in names.items():
+        for kind in ("weight", "bias"):
+            weight = _take(theirs, f"h.{i}.{their_name}.{kind}")
+            ours[f"layers.{i}.{our_name}.{kind}"] = weight.T  # they multiply x @ weight
+    for kind in ("weight", "bias"):
+        joined = _take(theirs, f"h.{i}.attn.c_attn.{kind}")  # Q, K and V side by side
+        for name, weight in zip("QKV", joined.T.chunk(3), strict=True):
+            ours[f"layers.{i}.attention.W_{name}.{kind}"] = weight
+
+
+def from_llama2c(path):
+    """Make a `Llama` of a file in the first format of github.com/karpathy/llama2.c.
+
+    Seven int32 are its sizes; float32 weights follow, one kind after the other, each
+    for all layers.
+    """
+    content = bytearray(Path(path).read_bytes())
+    header = struct.unpack("<7i", content[:28].ljust(28, b"\0"))
+    d_model, d_ff, num_layers, num_heads, num_kv_heads, vocab_size, max_tokens = header
+    if min(header[:5]) < 1 or d_model % num_heads or max(header) > 2**24:
+        raise ValueError(
+            f"{path} is no checkpoint in the first format of llama2.c: it does not "
+            "begin with the seven sizes of a model"
+        )
+    model = Llama(
+        abs(vocab_size),
+        d_model,
+        num_heads,
+        num_layers,
+        num_kv_heads=num_kv_heads,
+        d_ff=d_ff,
+    )
+    weights = [model.token_embedding.weight]
+    names = ["norm1", "attention.W_Q", "attention.W_K", "attention.W_V"]
+    names += ["attention.W_O", "norm2"]
+    names += ["feed_forward.W_gate", "feed_forward.W_down", "feed_forward.W_up"]
+    for name in names:
+        for layer in model.layers:
+            weights.append(layer.get_submodule(name).weight)
+    weights.append(model.norm.weight)
+    weights.append(torch.empty(max_tokens, d_model // num_heads))  # angles: not needed
+    if vocab_size < 0:  # the output embeddings are a table of their own
+        model.output.weight = nn.Parameter(torch.empty(-vocab_size, d_model))
+        weights.append(model.output.weight)
+    sizes = [weight.numel() for weight in weights]
+    if len(content) != 28 + 4 * sum(sizes):
+        raise ValueError(
+            f"{path} has {len(content):,} bytes, and a model of its sizes needs "
+            f"{28 + 4 * sum(sizes):,}: download or export it again"
+        )
+    numbers = torch.frombuffer(content, dtype=torch.float32, offset=28)
+    with torch.no_grad():
+        for weight, part in zip(weights, numbers.split(sizes), strict=True):
+            weight.copy_(part.view_as(weight))
+    return model.eval()
+
+
+def from_torchvision(model, *, image_size=None):
+    """Make a `VisionTransformer` that computes what one of torchvision computes.
+
+    Any of ``vit_b_16`` to ``vit_h_14`` will do, and other sizes. With another
+    ``image_size`` than the model's, in pixels, its positions are interpolated.
+    """
+    theirs = model.state_dict()
+    positions = _take(theirs, "encoder.pos_embedding")[0]  # (1 + patch, d_model)
+    image_size = image_size or model.image_size
+    ours = {
+        "class_token": _take(theirs, "class_token")[0, 0],
+        "position_embedding": interpolate_positions(
+            positions, image_size // model.patch_size
+        ),
+    }
+    names = {"patch_embedding": "conv_proj", "norm": "encoder.ln", "head": "heads.head"}
+    for i, layer in enumerate(model.encoder.layers):
+        ours_name = f"layers.{i}"
+        theirs_name = f"encoder.layers.encoder_layer_{i}"
+        names[f"{ours_name}.norm1"] = f"{theirs_name}.ln_1"
+        names[f"{ours_name}.attention.W_O"] = f"{theirs_name}.self_attention.out_proj"
+        names[f"{ours_name}.norm2"] = f"{theirs_name}.ln_2"
+        names[f"{ours_name}.feed_forward.W_1"] = f"{theirs_name}.mlp.0"
+        names[f"{ours_name}.feed_forward.W_2"] = f"{theirs_name}.mlp.3"
+        for kind in ("weight", "bias"):
+            joined = _take(theirs, f"{theirs_name}.self_attention.in_proj_{kind}")
+            for name, weight in zip("QKV", joined.chunk(3), strict=True):
+                ours[f"{ours_name}.attention.W_{name}.{kind}"] = weight
+    for our_name, their_name in names.items():
+        for kind in ("weight", "bias"):
+            ours[f"{our_name}.{kind}"] = _take(theirs, f"{their_name}.{kind}")
+    empty = VisionTransformer(
+        model.hidden_dim,
+        layer.num_heads,
+        len(model.encoder.layers),
+        d_ff=model.mlp_dim,
+        image_size=image_size,
+        patch_size=model.patch_size,
+        num_classes=len(ours["head.bias"]),
+        channels=model.conv_proj.in_channels,
+    )
+    for part in empty.modules():
+        if isinstance(part, nn.LayerNorm):
+            part.eps = model.encoder.ln.eps
+    return _load(empty, ours, theirs)
+
+
+def interpolate_positions(table, side):
+    """Stretch positions that were learned on one grid of patches over another.
+
+    ``table`` (1 + patch, d_model) begins with the class token's row, which is kept;
+    the patches' become those of ``side`` × ``side`` patches by bicubic interpolation,
+    corner on corner. Dosovitskiy et al. (2021), section 3.2.
+    """
+    before = round((len(table) - 1) ** 0.5)
+    if before == side:
+        return table
+    grid = table[1:].T.unflatten(1, (before, before))  # (d_model, row, column)
+    grid = F.interpolate(grid[None], size=side, mode="bicubic", align_corners=True)[0]
+    return torch.cat([table[:1], grid.flatten(1).T])  # (1 + side², d_model)
+
+
+def _take(weights, name):
+    """Remove a weight from a dictionary and return it."""
+    if name not in weights:
+        raise ValueError(f"the weight {name} is missing")
+    return weights.pop(name)
+
+
+def _load(model, ours, left_over):
+    """Copy the weights into the model, and refuse those that have no place in it."""
+    if left_over:
+        raise ValueError(f"the model has no place for {', '.join(sorted(left_over))}")
+    for name, weight in model.state_dict().items():
+        if ours[name].shape != weight.shape:
+            raise ValueError(
+                f"the weights for {name} are {tuple(ours[name].shape)}, expected "
+                f"{tuple(weight.shape)}"
+            )
+    model.load_state_dict(ours)
+    return model.eval()
