@@ -18,7 +18,7 @@ from tutorial_lib.data.grammar import (
     noun_phrases,
     predicate,
     pronoun,
-    translate,
+    translate_clauses,
 )
 from tutorial_lib.data.lexicon import ADJECTIVES, NOUNS, VERBS
 from tutorial_lib.data.stories import LONGER, make_story, split
@@ -204,7 +204,7 @@ def test_a_sentence_worked_by_hand():
     old_man = noun_phrase("man", "this", ("old",))
     white_birds = noun_phrase("bird", "my", ("beautiful", "white"), plural=True)
     they = Referent("bird", "animal", "m", plural=True)
-    pair = translate(
+    pair = translate_clauses(
         [
             Clause(None, old_man, "not", "see", white_birds),
             Clause("because", pronoun(they), "never", "are", predicate("tired", they)),
@@ -239,7 +239,7 @@ def test_a_sentence_worked_by_hand():
     ],
 )
 def test_noun_phrases_worked_by_hand(noun, determiner, adjectives, french):
-    pair = translate(
+    pair = translate_clauses(
         [Clause(None, noun_phrase(noun, determiner, adjectives), None, "are", None)]
     )
     assert " ".join(pair.target) == f"{french} est"

@@ -1,14 +1,10 @@
 """Keep the notebooks' form, copies of library definitions and Colab cell true.
 
-The library is the source: a top-level function or class in a notebook whose name
-exists in ``tutorial_lib`` is the library's text, decorators and docstring included.
-Cells tagged ``exercise`` are exempt, because there the reader writes the definition,
-and cells tagged ``core``, where a chapter builds its model more plainly than we do.
-
-This module does not know what a definition means, and it runs none.
+A top-level function or class in a notebook whose name exists in ``tutorial_lib`` is the
+library's text, decorators and docstring included: there is one implementation. Cells
+tagged ``exercise`` are exempt, because there the reader writes the definition.
 """
 
-import difflib
 from pathlib import Path
 
 from tools.files import read_text
@@ -57,7 +53,8 @@ def sync(root, *, check=False):
     """
     library = library_definitions(Path(root) / "tutorial_lib")
     colab = colab_cell(*read_repository(root))
-    drifted, changed = [], {}
+    drifted = []
+    changed = {}
     for path in chapters(root):
         notebook = read_notebook(path)
         changes = synchronize(path.name, notebook, library, colab)
@@ -65,39 +62,33 @@ def sync(root, *, check=False):
         drifted += [f"{path.name}, cell {change}" for change in changes]
         if changes:
             changed[path] = notebook
-    for path, notebook in ({} if check else changed).items():
-        write_notebook(path, notebook)
+    if not check:
+        for path, notebook in changed.items():
+            write_notebook(path, notebook)
     return drifted
 
 
 def library_definitions(folder):
-    """Return the texts of every public definition in the modules of ``folder``.
-
-    The result maps names to lists of source texts without a final newline: more than
-    one where modules share a name, as the translators' encoders do. The packages in the
-    folder are left out: no chapter shows what is in them.
-    """
-    found = {}
-    for path in sorted(folder.glob("*.py")):
+    """Return the source text of every public definition in the library, by its name."""
+    library = {}
+    for path in sorted(folder.rglob("*.py")):
         text = read_text(path)
         for name, first, last in _defined(text, path):
             if not name.startswith("_"):
-                lines = text.split("\n")[first:last]
-                found.setdefault(name, []).append("\n".join(lines))
-    return found
+                library[name] = "\n".join(text.split("\n")[first:last])
+    return library
 
 
 def mirror(source, library, file="the cell"):
     """Replace each definition that the library knows by the library's own text.
 
-    Where modules share a name, the text that resembles the notebook's most is meant.
     Returns the new source and the names that differed.
     """
-    lines, changed = source.split("\n"), []
+    lines = source.split("\n")
+    changed = []
     for name, first, last in reversed(_defined(source, file)):
-        text = "\n".join(lines[first:last])
-        if name in library and text not in library[name]:
-            lines[first:last] = _most_similar(text, library[name]).split("\n")
+        if name in library and "\n".join(lines[first:last]) != library[name]:
+            lines[first:last] = library[name].split("\n")
             changed.insert(0, name)
     return "\n".join(lines), changed
 
@@ -112,13 +103,6 @@ def _defined(source, file):
         ) from None
 
 
-def _most_similar(text, candidates):
-    def similarity(candidate):
-        return difflib.SequenceMatcher(None, candidate, text, autojunk=False).ratio()
-
-    return max(candidates, key=similarity)
-
-
 def synchronize(file, notebook, library, colab):
     """Mirror the library into the notebook of a file, and set its Colab cell, in place.
 
@@ -126,9 +110,8 @@ def synchronize(file, notebook, library, colab):
     """
     changes = _place_colab_cell(notebook["cells"], colab)
     for cell in notebook["cells"]:
-        exempt = {"core", "exercise"} & {*tags_of(cell)}
         is_magic = source_of(cell).startswith("%%")
-        if cell["cell_type"] != "code" or is_magic or exempt:
+        if cell["cell_type"] != "code" or is_magic or "exercise" in tags_of(cell):
             continue
         source, names = mirror(source_of(cell), library, f"{file}, cell {cell['id']}")
         if names:

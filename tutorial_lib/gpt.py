@@ -50,7 +50,7 @@ class GPT(nn.Module):
     def forward(self, tokens, kv_cache=None):
         """Return the logits (batch, token, vocab) of what follows each token.
 
-        With a ``kv_cache``, ``tokens`` (batch, token) are those after the ones it holds.
+        With a ``kv_cache``, ``tokens`` (batch, token) follow those that it holds.
         """
         start = 0 if kv_cache is None else kv_cache.num_tokens()
         end = start + tokens.shape[1]

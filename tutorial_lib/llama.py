@@ -83,9 +83,7 @@ class GroupedQueryAttention(MultiHeadAttention):
 class LlamaBlock(nn.Module):
     """Let tokens attend to those up to them, then compute on each."""
 
-    def __init__(
-        self, d_model, num_heads, num_kv_heads, d_ff, *, rope_base, norm_eps
-    ):
+    def __init__(self, d_model, num_heads, num_kv_heads, d_ff, *, rope_base, norm_eps):
         super().__init__()
         self.norm1 = RMSNorm(d_model, eps=norm_eps)
         self.attention = GroupedQueryAttention(
@@ -140,7 +138,7 @@ class Llama(nn.Module):
     def forward(self, tokens, kv_cache=None):
         """Return the logits (batch, token, vocab) of what follows each token.
 
-        With a ``kv_cache``, ``tokens`` (batch, token) are those after the ones it holds.
+        With a ``kv_cache``, ``tokens`` (batch, token) follow those that it holds.
         """
         x = self.token_embedding(tokens)  # (batch, token, d_model)
         for i, layer in enumerate(self.layers):

@@ -38,7 +38,7 @@ class SinusoidalEncoding(nn.Module):
         self.register_buffer("table", table)  # moves with the model to its device
 
     def forward(self, x):
-        """Add to tokens ``x`` (batch, token, d_model) the vectors of their positions."""
+        """Add each position's vector to its token in ``x`` (batch, token, d_model)."""
         return x + self.table[: x.shape[1]]
 
 

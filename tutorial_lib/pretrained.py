@@ -129,7 +129,8 @@ def from_torchvision(model, *, image_size=None):
         ),
     }
     names = {"patch_embedding": "conv_proj", "norm": "encoder.ln", "head": "heads.head"}
-    for i, layer in enumerate(model.encoder.layers):
+    num_layers = len(model.encoder.layers)
+    for i in range(num_layers):
         ours_name = f"layers.{i}"
         theirs_name = f"encoder.layers.encoder_layer_{i}"
         names[f"{ours_name}.norm1"] = f"{theirs_name}.ln_1"
@@ -146,8 +147,8 @@ def from_torchvision(model, *, image_size=None):
             ours[f"{our_name}.{kind}"] = _take(theirs, f"{their_name}.{kind}")
     empty = VisionTransformer(
         model.hidden_dim,
-        layer.num_heads,
-        len(model.encoder.layers),
+        model.encoder.layers[0].num_heads,
+        num_layers,
         d_ff=model.mlp_dim,
         image_size=image_size,
         patch_size=model.patch_size,

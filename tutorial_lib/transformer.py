@@ -1,7 +1,7 @@
 """The Transformer: blocks of attention and feed-forward networks, and the translator.
 
-`Block` has the norm before each sub-layer (pre-norm), as models have it today. What
-follows is the Transformer of Vaswani et al. (2017), with the norm after each (post-norm).
+`Block` has the norm before each sub-layer (pre-norm), as models have it today. Below it
+is the Transformer of Vaswani et al. (2017), with the norm after each (post-norm).
 """
 
 import torch
@@ -104,7 +104,7 @@ class TransformerEncoder(nn.Module):
         self.layers = nn.ModuleList(layers)
 
     def forward(self, source, lengths):
-        """Encode ``source`` (batch, token), of which ``lengths`` (batch,) are tokens."""
+        """Encode ``source`` (batch, token), whose ``lengths`` (batch,) leave out padding."""
         mask = padding_mask(lengths, source.shape[1])  # (batch, 1, key)
         x = self.token_embedding(source) * self.scale  # (batch, token, d_model)
         x = self.position_encoding(x)

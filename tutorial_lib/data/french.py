@@ -20,7 +20,7 @@ from tutorial_lib.data.grammar import (
     noun_phrases,
     predicate,
     pronoun,
-    translate,
+    translate_clauses,
 )
 from tutorial_lib.data.lexicon import (
     ADJECTIVES,
@@ -36,7 +36,7 @@ from tutorial_lib.data.stories import clause_probability, make_story
 def french_sentences(count, *, seed):
     """Draw ``count`` sentences of one clause, as tuples of words; some come again."""
     rng = random.Random(f"french {seed}")
-    return [translate(make_story(rng, 1)).target for _ in range(count)]
+    return [translate_clauses(make_story(rng, 1)).target for _ in range(count)]
 
 
 def probability(words):
@@ -46,7 +46,7 @@ def probability(words):
     """
     words = tuple(words)
     clauses = {*_candidates(words)}
-    said = (clause for clause in clauses if translate([clause]).target == words)
+    said = (clause for clause in clauses if translate_clauses([clause]).target == words)
     return sum(map(clause_probability, said))
 
 
@@ -58,7 +58,7 @@ def grammatical(words):
     """
     words = tuple(words)
     clauses = _candidates(words, sense=False)
-    return any(translate([clause]).target == words for clause in clauses)
+    return any(translate_clauses([clause]).target == words for clause in clauses)
 
 
 def _candidates(words, *, sense=True):

@@ -165,7 +165,7 @@ class Clause(NamedTuple):
         return [part.referent for part in parts if part and part.referent]
 
 
-def translate(clauses):
+def translate_clauses(clauses):
     """Write ``clauses`` in both languages, as a SentencePair with gold alignment."""
     english, french = [], []
     for clause in clauses:

@@ -22,7 +22,7 @@ from tutorial_lib.data.grammar import (
     noun_phrases,
     predicate,
     pronoun,
-    translate,
+    translate_clauses,
 )
 from tutorial_lib.data.lexicon import ADJECTIVES, NOUNS, VERBS
 
@@ -70,7 +70,7 @@ def _distinct(rng, count, clauses, seen):
     """Make pairs whose sources are not yet ``seen``, and add these to it."""
     pairs = []
     while len(pairs) < count:
-        pair = translate(make_story(rng, clauses[len(pairs) % len(clauses)]))
+        pair = translate_clauses(make_story(rng, clauses[len(pairs) % len(clauses)]))
         if pair.source not in seen:
             seen.add(pair.source)
             pairs.append(pair)
