@@ -104,7 +104,7 @@ class TransformerEncoder(nn.Module):
         self.layers = nn.ModuleList(layers)
 
     def forward(self, source, lengths):
-        """Encode ``source`` (batch, token), whose ``lengths`` (batch,) leave out padding."""
+        """Encode ``source`` (batch, token) without its padding, beyond ``lengths``."""
         mask = padding_mask(lengths, source.shape[1])  # (batch, 1, key)
         x = self.token_embedding(source) * self.scale  # (batch, token, d_model)
         x = self.position_encoding(x)
