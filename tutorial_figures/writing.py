@@ -137,9 +137,9 @@ def _named(model):
 
 def _sizes(model, max_tokens):
     """Return the numbers that a page needs besides the weights."""
-    attention = model.layers[0].attention
     from tutorial_lib.position import frequencies
 
+    attention = model.layers[0].attention
     omega = []
     if hasattr(attention, "rope_base"):
         omega = frequencies(attention.d_k, attention.rope_base).tolist()
