@@ -7,7 +7,7 @@ The models are those of chapters 5 and 6, with the same batches and the same num
 steps. One decodes from the fixed-length context vector alone, of 128 dimensions, the
 other with additive attention. Two more help the first with little data: dropout, and
 hidden states twice as large, so that the context vector has 256 dimensions. They are
-trained on the first so many pairs of the small grammar and judged on the same 1,000
+trained on the first so many pairs of the small grammar and evaluated on the same 1,000
 sentences, half of them with two clauses, that no training part has. Every run is a row
 of one_vector.csv; a run that has its row is not repeated.
 """
@@ -41,7 +41,7 @@ def build(name, data):
     d_hidden = 128 if "256" in name else 64  # in each direction
     encoder = Encoder(len(data.source_vocabulary), 64, d_hidden, dropout=dropout)
     sizes = {"vocab_size": len(data.target_vocabulary), "d_embedding": 64}
-    sizes |= {"d_hidden": d_hidden, "d_encoder": 2 * d_hidden, "dropout": dropout}
+    sizes.update({"d_hidden": d_hidden, "d_encoder": 2 * d_hidden, "dropout": dropout})
     if name == "attention":
         return Seq2Seq(encoder, AttentionDecoder(**sizes, d_attention=64))
     return Seq2Seq(encoder, Decoder(**sizes))
@@ -58,7 +58,7 @@ def train(name, data, pairs, steps, learning_rate, seed):
     return model, sum(history.losses[-90:]) / 90
 
 
-def judge(model, data, pairs):
+def evaluate(model, data, pairs):
     """Return the exact match of sentences with one clause, and with two."""
     for clauses in (1, 2):
         chosen = [pair for pair in pairs if pair.clauses == clauses]
@@ -88,9 +88,9 @@ def main():
             clock = Clock()
             model, loss = train(name, data, *run[1:])
             seconds = {"seconds": round(clock.seconds()), "loss": f"{loss:.4f}"}
-            for part, judged in ("seen", data.train[:1000]), ("unseen", data.test):
-                one, two = judge(model, data, judged)
-                seconds |= {f"{part}, 1 clause": one, f"{part}, 2 clauses": two}
+            for part, some in ("seen", data.train[:1000]), ("unseen", data.test):
+                one, two = evaluate(model, data, some)
+                seconds.update({f"{part}, 1 clause": one, f"{part}, 2 clauses": two})
             append(options.out, key | seconds | provenance())
 
 
