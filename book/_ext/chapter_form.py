@@ -4,8 +4,8 @@
 - ``predict``, ``answer``: a question, its options and its answer stand in one box, in
   which _static/predict.js lets the answer wait for the reader.
 
-A figure that holds a photograph says so in its metadata, and is given a class: the style
-sheet turns all others dark.
+A figure with a photograph says so in its metadata and gets a class: in the dark the
+style sheet turns all others.
 
 Notebooks are marked when they are read as text, and their pages are changed when they
 have been parsed: in between, comments keep where a question begins and ends, and the
