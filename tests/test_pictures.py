@@ -23,7 +23,8 @@ pictures = pytest.mark.parametrize("path", PICTURES, ids=lambda path: path.stem)
 @pictures
 def test_a_picture_says_what_it_shows_and_can_be_read_on_a_phone(path):
     root = ElementTree.parse(path).getroot()
-    title, text = root[0], root[1]
+    title = root[0]
+    text = root[1]
     assert root.get("id") == path.stem and root.get("role") == "img"
     assert root.get("aria-labelledby") == f"{title.get('id')} {text.get('id')}"
     assert title.text and len(text.text) > 40

@@ -14,8 +14,10 @@ NUMBERED = 8  # so many rows and columns, at most, have numbers
 SMALLEST = 6.5  # points of a number
 OUTLINE = 1.5  # points around a number
 LARGEST = 0.5  # inches of a cell
-NARROW, SLANTED = 0.17, 0.21  # inches that words below a panel need, each
-COLOR_BAR, GAP = 0.75, 0.12  # inches
+NARROW = 0.17  # inches that a word below a panel needs
+SLANTED = 0.21  # and a word that is turned
+COLOR_BAR = 0.75  # inches
+GAP = 0.12  # inches between panels
 HATCHED = {"ec": "#8b929b", "fill": False, "hatch": "////", "lw": 0}
 
 
@@ -259,7 +261,8 @@ class Layout:
             fits = (c for c in range(most, 1, -1) if cell(c) >= self._needed())
             self.columns = next(fits, 1)
             self.rows = -(-count // self.columns)
-        self.cell, self.margin = cell(self.columns), margin(self.columns)
+        self.cell = cell(self.columns)
+        self.margin = margin(self.columns)
 
     def _needed(self):
         """Return the inches that a cell needs for its word, or for being seen."""
