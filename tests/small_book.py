@@ -17,7 +17,7 @@ from tutorial_lib import notebook
 
 ROOT = Path(__file__).parents[1]
 FORK = "https://github.com/you/fork"
-DARK = "application/vnd.attention-book.dark+png"
+LIGHT = {"image/png": {"needs_background": "light"}}  # a photograph
 # Both kinds of pages in one process: what is imported for them takes as long as one.
 BUILD = """
 from jupyter_book.cli.main import main
@@ -98,11 +98,11 @@ LIVE = """<div data-figure="k">
 FOLDED = {"cellView": "form", "jupyter": {"source_hidden": True}}
 
 
-def picture(color, paper="white"):
+def picture(color):
     """Return a PNG of two colors in base64."""
     from PIL import Image
 
-    image, buffer = Image.new("RGB", (60, 40), paper), io.BytesIO()
+    image, buffer = Image.new("RGB", (60, 40), "white"), io.BytesIO()
     image.paste(color, (10, 10, 40, 30))
     image.save(buffer, "png")
     return base64.b64encode(buffer.getvalue()).decode()
@@ -159,18 +159,19 @@ def first_form():
 
 def second_form():
     """Return the cells of a chapter in the second form."""
-    both = {"image/png": picture("green"), DARK: picture("green", "black")}
     waiting = {"image/png": picture("yellow")}
+    photograph = cell(
+        "# @title The picture\nshown = 1",
+        {"image/png": picture("green")},
+        "picture",
+        mystnb=about("fig-photograph"),
+        **FOLDED,
+    )
+    photograph["outputs"][0]["metadata"] = LIGHT
     return [
         text(SECOND),
         cell("# @title Setup\nimported = 1", None, "setup", **FOLDED),
-        cell(
-            "# @title The picture\nshown = 1",
-            both,
-            "picture",
-            mystnb=about("fig-both"),
-            **FOLDED,
-        ),
+        photograph,
         caption("8.1"),
         cell("core = 1", {"text/plain": "the core"}, "core"),
         text("## A question"),

@@ -383,7 +383,7 @@ def test_without_javascript_the_text_and_the_pictures_are_there(page_file, reloa
     page = reload_at(page_file, java_script_enabled=False)
     assert page.locator("article h1").is_visible()
     assert page.evaluate(UNSET_MATH) == []
-    for picture in page.locator("article img:not(.only-dark)").all():
+    for picture in page.locator("article img").all():
         assert picture.is_visible()
         assert picture.bounding_box()["width"] > 50
 

@@ -125,7 +125,7 @@ def test_a_picture_takes_no_label_for_mathematics(word):
         show_softmax([1.0, 2.0], labels=[word, "b"], title=word),
     ):
         assert figure.png  # and nothing is said of wrong mathematics
-        assert figure.still("png", dpi=50, dark=True)
+        assert figure.still("png", dpi=50)
 
 
 def test_a_figure_is_saved_as_a_page_or_a_picture_always_the_same(tmp_path):

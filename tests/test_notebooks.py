@@ -22,7 +22,6 @@ from tools.notebooks import (
     tags_of,
 )
 from tutorial_lib.definitions import as_python
-from tutorial_lib.plotting.figure import DARK_PNG
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = chapters(ROOT)
@@ -129,9 +128,8 @@ def test_the_first_code_cell_sets_up_colab(path):
 def test_the_chapter_is_small_enough_to_load_anywhere(path):
     assert path.stat().st_size <= 700_000
     for cell in code_cells(path):
-        for kind in ("image/png", DARK_PNG):
-            picture = base64.b64decode(shown_by(cell).get(kind, ""))
-            assert len(picture) <= 60_000, cell["id"]
+        picture = base64.b64decode(shown_by(cell).get("image/png", ""))
+        assert len(picture) <= 60_000, cell["id"]
 
 
 def test_no_cell_has_more_than_40_lines_of_code(path):
@@ -175,7 +173,8 @@ def test_every_picture_has_a_caption_a_name_and_an_alternative_text(path):
 
 def is_static_figure(shown):
     """Tell a figure from one to move, which brings its own alternative text."""
-    return "image/png" in shown and "<script>" not in shown.get("text/html", "")
+    is_drawn = "image/png" in shown or "image/svg+xml" in shown
+    return is_drawn and "<script>" not in shown.get("text/html", "")
 
 
 def test_every_exercise_is_a_stub_a_check_and_a_solution(path):

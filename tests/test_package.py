@@ -11,10 +11,7 @@ HEAVY = ["IPython", "PIL", "accelerate", "ipywidgets", "matplotlib", "nbclient"]
 HEAVY += ["nbformat", "pandas", "pooch", "requests", "sacrebleu"]
 HEAVY += ["scipy", "sklearn", "torchvision"]
 DRAWING = {  # what others import where something is drawn
-    "tutorial_lib.plotting.dark",
-    "tutorial_lib.plotting.drawing",
     "tutorial_lib.plotting.figure",
-    "tutorial_lib.plotting.pictures",
 }
 PROGRAM = """
 import importlib, json, sys

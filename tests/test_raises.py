@@ -30,7 +30,7 @@ from tutorial_lib import (
     windows,
 )
 from tutorial_lib.data import datasets, downloads, stories, subwords, text
-from tutorial_lib.plotting import charts, drawing, heatmaps, images, pictures
+from tutorial_lib.plotting import charts, heatmaps, images, pictures
 from tutorial_lib.recording import record_attention
 
 LIBRARY = Path(__file__).parents[1] / "tutorial_lib"
@@ -106,12 +106,6 @@ def pairs(**options):
     pair = text.SentencePair(("a",), options.pop("target", ("a",)))
     given = [pair] * options.pop("count", 1)
     return text.Batches(given, *vocabularies, **({"batch_size": 1} | options))
-
-
-def fan(weights):
-    picture = drawing.Picture(2)
-    boxes = [picture.box(x, 1, "a", "key") for x in (1, 2, 3)]
-    return picture.fan(boxes[0], boxes[1:], "key", weights)
 
 
 def unreadable(folder):
@@ -381,7 +375,6 @@ def table(folder):
             lambda: metrics.alignment_accuracy([MASK], [set()]),
         ),
         (charts.show_curves, ValueError, lambda: charts.show_curves(curves={})),
-        (drawing.Picture.fan, ValueError, lambda: fan([0.1, 0.2, 0.7])),
         (
             heatmaps.show_heatmaps,
             ValueError,
@@ -402,11 +395,7 @@ def table(folder):
             lambda: images.show_images(torch.ones(1, 2, 5, 5)),
             lambda: images.show_images([MASK], titles=["a", "b"]),
         ),
-        (
-            pictures.show_scaled_dot_product,
-            ValueError,
-            lambda: pictures.show_scaled_dot_product(X[0], X[0, :, :3], X[0], query=0),
-        ),
+        (pictures.show_picture, ValueError, lambda: pictures.show_picture("mask")),
         (
             position.sinusoids,
             ValueError,

@@ -95,8 +95,8 @@ class Figure:
                 f"cannot save {path.name}: end its name in .html, .png, .pdf or .svg"
             )
 
-    def still(self, format, *, dpi=PNG_DPI, dark=False, credit=""):
-        """Return the picture as the bytes of a file, png, svg or pdf, with a credit."""
+    def still(self, format, *, dpi=PNG_DPI):
+        """Return the picture as the bytes of a file, png, svg or pdf."""
         import matplotlib.style
 
         from tutorial_lib.plotting.figure import draw
@@ -106,7 +106,7 @@ class Figure:
             warnings.filterwarnings("ignore", "Glyph .* missing from")
             picture = self.draw(self.data)
             picture.suptitle(self.title, fontsize=11)
-            return draw(picture, format, dpi=dpi, dark=dark, credit=credit)
+            return draw(picture, format, dpi=dpi)
 
     def _style(self):
         return palette() + shipped("base.css") + shipped(f"{self.name}.css")

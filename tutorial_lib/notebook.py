@@ -22,9 +22,11 @@ from tutorial_lib.widgets import VIEW
 ANSWER = re.compile(r"# @title Answer\b")  # how a cell begins whose output is folded
 SUMMARY = "<summary>What the code shows</summary>"
 FOLDED = f'<details class="answer">{SUMMARY}\n{{}}\n</details>'
-# JupyterLab tells its theme to style sheets alone. Photographs turn, too.
+# JupyterLab tells its theme to style sheets alone, and photographs that they are some.
 STYLE = """<style>
-[data-jp-theme-light="false"] :is(.jp-RenderedImage, details.answer) > img {
+[data-jp-theme-light="false"]
+:is(.jp-RenderedImage, .jp-RenderedSVG, details.answer)
+> img:not(.jp-needs-light-background) {
   filter: invert(0.93) hue-rotate(180deg);
 }
 </style>"""
