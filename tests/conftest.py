@@ -266,7 +266,7 @@ def shown(reload_at, tmp_path):
 
 
 @pytest.fixture(scope="session")
-def barriers():
+def axe_violations():
     """Return a function that lists what axe-core finds wrong with a page (WCAG A, AA).
 
     ``only`` and ``but`` name rules of axe-core: to try alone, or to leave out.

@@ -118,7 +118,7 @@ def write_page(path, body):
     return path
 
 
-def said(page):
+def readout(page):
     """Return the figure's sentence without the marks that isolate its tokens."""
     return without_isolates(page.locator(".readout").inner_text())
 

@@ -377,7 +377,7 @@ def test_what_is_told_stands_beside_the_diagram_and_the_code_below_both(shown):
     assert told["y"] + told["height"] <= code["y"] and code["x"] < told["x"]
 
 
-def test_on_a_phone_what_is_told_stays_in_sight(shown, barriers):
+def test_on_a_phone_what_is_told_stays_in_sight(shown, axe_violations):
     page = shown(**PHONE)
     for scrolled in (0, 100, 200):
         page.evaluate("scrolled => scrollTo(0, scrolled)", scrolled)
@@ -393,7 +393,7 @@ def test_on_a_phone_what_is_told_stays_in_sight(shown, barriers):
             "dark => !!document.querySelector('[data-dark]') === dark",
             arg=scheme == "dark",
         )
-        assert barriers(page) == []
+        assert axe_violations(page) == []
 
 
 def test_labels_fit_their_boxes_and_stay_legible(shown):

@@ -16,7 +16,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from clocks import names_in, timed_names
 from test_notebooks import FIGURE_CALL, lines_of_code
 
 from tools.execute import CELL_METADATA, JUPYTER_METADATA
@@ -103,15 +102,6 @@ def asserts(node):
     """Tell whether a node asserts, as ``assert`` and ``assert_close`` do."""
     name = getattr(node, "attr", getattr(node, "id", ""))
     return isinstance(node, ast.Assert) or name.startswith("assert")
-
-
-def nothing_is_judged_by_the_clock(notebook):
-    cells = code_cells(notebook)
-    trees = [*map(parsed, cells)]
-    for cell, tree, timed in zip(cells, trees, timed_names(trees), strict=True):
-        if "claim" in tags_of(cell) or any(map(asserts, ast.walk(tree))):
-            for name in sorted(timed & names_in(tree)):
-                yield f"{cell['id']} judges by the clock: {name}"
 
 
 def guards_are_claims(notebook):
@@ -228,7 +218,6 @@ EXCURSIONS_TOO = [
     tags_fit_their_cells,
     cells_are_folded_everywhere,
     asserts_are_claims,
-    nothing_is_judged_by_the_clock,
     guards_are_claims,
     what_answers_show_is_folded,
     no_later_cell_needs_an_answer,
@@ -314,14 +303,6 @@ def changed(name, old="", new="", *, tags=None, **entries):
     return {"cells": cells}
 
 
-def clock_judges(timed, used):
-    """Return the good notebook with a claim about a name that comes from a timer."""
-    notebook = changed("core", "weights = 1", f"{timed}\nweights = 1")
-    [cell] = [cell for cell in notebook["cells"] if cell["id"] == "claim-that"]
-    cell["source"] += f"\n    assert 3 > {used}"
-    return notebook
-
-
 def without(name):
     return {"cells": [cell for cell in deepcopy(GOOD) if cell["id"] != name]}
 
@@ -392,19 +373,6 @@ BAD = [
         "claims hold asserts",
     ),
     (asserts_are_claims, changed("claim-that", outputs=["2"]), "shows something"),
-    *(
-        (nothing_is_judged_by_the_clock, clock_judges(timed, used), f"clock: {used}")
-        for timed, used in [
-            ("import time", "time"),
-            ("from time import process_time as now", "now"),
-            ("import timeit\ndef ms(f):\n    return timeit.timeit(f)", "ms"),
-            ("import time\nms = lambda f: time.time()\nslow = [ms(1)]", "slow"),
-            ("import time, pandas\nt = pandas.Series()\nt.loc[1] = time.time()", "t"),
-            ("import time\nt = []\nt.append(time.time())", "t"),
-            ("import time\nif time.time() > 5:\n    late = True", "late"),
-            ("import torch.utils.benchmark as b\nfor t in b.Timer('1'): pass", "t"),
-        ]
-    ),
     (
         guards_are_claims,
         changed("core", "p", "if corpus == 'x':\n    p"),

@@ -15,7 +15,7 @@ from tools.form import FOLD
 from tools.repository import write_repository
 from tutorial_lib import notebook
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 FORK = "https://github.com/you/fork"
 DARK = "application/vnd.attention-book.dark+png"
 # Both kinds of pages in one process: what is imported for them takes as long as one.

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 import torch
 import torch.nn.functional as F
-from figures_in_browser import click, induction, press, press_in_stage, said
+from figures_in_browser import click, induction, press, press_in_stage, readout
 
 from tutorial_figures.figure import shipped
 from tutorial_figures.induction import SIZES, stored_run
@@ -168,16 +168,16 @@ def wait_for_more(page, steps):
 
 def wait_until_told(page, running):
     page.wait_for_function("running => told.at(-1) === running", arg=running)
-    return int((re.search(r"After (\d+) steps", said(page)) or "00")[1])
+    return int((re.search(r"After (\d+) steps", readout(page)) or "00")[1])
 
 
 def right(page):
-    return int(re.search(r"(\d+) % of the letters", said(page))[1])
+    return int(re.search(r"(\d+) % of the letters", readout(page))[1])
 
 
 def test_it_learns_while_the_reader_looks_pauses_rests_and_ends(shown):
     page = shown(induction(), script=TELL)
-    before = said(page)
+    before = readout(page)
     assert before.startswith("Not trained yet: ") and right(page) < 25
     asked = page.locator("svg text", has_text="press Train")
     assert asked.count() == 3  # the charts are still empty
@@ -185,7 +185,7 @@ def test_it_learns_while_the_reader_looks_pauses_rests_and_ends(shown):
     wait_for_more(page, 0)
     assert asked.count() == 0
     click(page, "Start over")
-    assert said(page) == before
+    assert readout(page) == before
     click(page, "Train")
     wait_for_more(page, 0)
     click(page, "Pause")
@@ -202,20 +202,20 @@ def test_it_learns_while_the_reader_looks_pauses_rests_and_ends(shown):
     assert page.get_by_role("button", name="Train", exact=True).is_visible()
     page.get_by_role("button", name="Start over").focus()
     press(page, "Tab", " ")  # the head of layer 0
-    assert "and without the head of layer 0" in said(page) and right(page) < 45
+    assert "and without the head of layer 0" in readout(page) and right(page) < 45
     press(page, "Tab", " ", "Shift+Tab", " ")
-    assert "and without the head of layer 1," in said(page) and right(page) < 45
+    assert "and without the head of layer 1," in readout(page) and right(page) < 45
     press(page, "Tab", " ")
     assert right(page) > 95
 
 
 def test_arrow_keys_and_clicks_choose_the_query(shown):
     page = shown(induction())
-    before = int(re.search(r"position (\d+)", said(page))[1])
+    before = int(re.search(r"position (\d+)", readout(page))[1])
     press_in_stage(page, "ArrowDown", "ArrowDown", "ArrowUp", "ArrowRight")
-    assert f"position {before + 2}," in said(page)
+    assert f"position {before + 2}," in readout(page)
     press(page, *["ArrowUp"] * 30)
-    assert "position 0," in said(page)
+    assert "position 0," in readout(page)
     field = page.locator(".field svg").nth(1).bounding_box()
     page.mouse.click(field["x"] + 40, field["y"] + field["height"] - 4)
-    assert f"position {SIZES['tokens'] - 1}," in said(page)
+    assert f"position {SIZES['tokens'] - 1}," in readout(page)

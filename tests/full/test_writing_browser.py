@@ -4,7 +4,7 @@ import json
 
 import pytest
 import torch
-from figures_in_browser import LETTERS, WRITER, press, said, writing
+from figures_in_browser import LETTERS, WRITER, press, readout, writing
 
 from tutorial_figures import show_writing
 from tutorial_figures.figure import shipped
@@ -122,7 +122,7 @@ def test_nothing_is_computed_before_it_is_asked_for(shown):
     page = shown(writing())
     text = text_of(page)
     assert text.startswith("a bad cab") and len(text) == 20
-    assert "Continue, or begin with a text of your own." in said(page)
+    assert "Continue, or begin with a text of your own." in readout(page)
     assert page.locator(".next .label").count() == 7  # as they were stored
     assert page.evaluate("performance.getEntriesByType('resource').length") == 0
 
@@ -137,7 +137,7 @@ def test_a_prompt_is_gone_on_with_and_a_head_that_is_off_changes_what_follows(sh
     press(page, " ")
     wait_for_text(page, f"text !== {json.dumps(before)} && text.startsWith('bad ')")
     assert text_of(page) != before
-    assert "Heads that are off: 1 of 8" in said(page)
+    assert "Heads that are off: 1 of 8" in readout(page)
     press(page, " ")
     wait_for_text(page, f"text === {json.dumps(before)}")
 
@@ -156,7 +156,7 @@ def test_letters_that_the_model_does_not_know_are_named(shown):
     page = shown(writing())
     page.get_by_label("a text to go on with").fill("badger")
     page.keyboard.press("Enter")
-    assert "does not know" in said(page) and "g" in said(page)
+    assert "does not know" in readout(page) and "g" in readout(page)
     assert text_of(page).startswith("a bad cab")
 
 
@@ -232,7 +232,7 @@ def test_a_reader_who_waits_is_told_what_for(shown):
     page.get_by_role("button", name="Next token").click()
     page.locator(".readout", has_text="Computing …").wait_for()
     wait_for_text(page, "text.length === 21")
-    assert "After" in said(page) and "Computing" not in said(page)
+    assert "After" in readout(page) and "Computing" not in readout(page)
 
 
 BROKEN = """
@@ -247,4 +247,4 @@ def test_where_nothing_can_be_computed_the_reader_is_not_left_waiting(shown):
     page.get_by_role("button", name="Next token").click()
     page.locator(".readout", has_text="Cannot compute here.").wait_for()
     page.wait_for_timeout(600)
-    assert said(page) == "Cannot compute here."
+    assert readout(page) == "Cannot compute here."
