@@ -1,10 +1,8 @@
 """Data sets in one form: parts that share nothing, from a seed or from files."""
 
 import gzip
-import hashlib
 import struct
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,10 +14,8 @@ from tutorial_lib.data import (
     downloads,
     load_images,
     load_translation,
-    tokenize,
 )
 
-SHARED = Path(__file__).parents[2] / "shared" / "data"
 PARTS = ("train", "valid", "test")
 FLICKR = "test_2016_flickr"
 FASHION = [
@@ -27,13 +23,6 @@ FASHION = [
     for part in ("train", "t10k")
     for kind in ("images-idx3", "labels-idx1")
 ]
-
-
-@pytest.fixture
-def shared():
-    if not SHARED.exists():
-        pytest.skip(f"needs copies of the data in {SHARED}")
-    return SHARED
 
 
 def write(path, content):
@@ -202,24 +191,6 @@ def test_without_a_folder_files_are_fetched_into_the_cache(folder, monkeypatch):
         assert downloads.FILES[name] == (address, checksum)
 
 
-def test_the_checksums_are_those_of_the_real_files(shared):
-    for name, checksum in downloads.MULTI30K_CHECKSUMS.items():
-        content = (shared / "multi30k" / name).read_bytes()
-        assert hashlib.sha256(content).hexdigest() == checksum
-
-
-def test_the_real_corpora_come_in_the_one_form(shared):
-    data = load_translation("multi30k", folder=shared)
-    assert [len(getattr(data, part)) for part in PARTS] == [28_999, 1_014, 1_000]
-    assert_is_honest(data, min_count=5)
-    first = "A man in an orange hat starring at something."
-    assert list(data.test[0].source) == tokenize(first, "en")
-    data = load_translation("tatoeba", folder=shared, first=5_000)
-    assert [len(getattr(data, part)) for part in PARTS[1:]] == [100, 500]
-    assert_is_honest(data, min_count=2)
-    assert len(data.train) + sum(map(len, data.references.values())) == 5_000
-
-
 @pytest.fixture(scope="module")
 def digits():
     return load_images("digits")
@@ -298,18 +269,6 @@ def test_clothes_are_read_with_their_labels_and_shuffled_by_the_seed(folder):
         assert torch.allclose(part.images, expected.expand_as(part.images))
         assert not part.labels.equal(torch.arange(count) % 10)
     assert not data.train.labels.equal(other.train.labels)
-
-
-def test_the_real_clothes_come_in_the_one_form(shared, tmp_path):
-    for path in (shared / "FashionMNIST" / "raw").glob("*.gz"):
-        place = tmp_path / "FashionMNIST" / "raw" / path.stem
-        write(place, gzip.decompress(path.read_bytes()))
-    data = load_images("fashion_mnist", folder=tmp_path)
-    assert_is_in_form(data, 28)
-    train, test = ({image.numpy().tobytes() for image in part[0]} for part in data)
-    assert not train & test
-    trousers, bags = (data.train.images[data.train.labels == i] for i in (1, 8))
-    assert bags[..., :, 2:5].mean() > 2 * trousers[..., :, 2:5].mean()
 
 
 def damaged(name, path):

@@ -2,13 +2,11 @@
 
 import hashlib
 import http.server
-import shutil
 import socket
 import subprocess
 import sys
 import threading
 import zipfile
-from pathlib import Path
 
 import pytest
 
@@ -17,14 +15,12 @@ from tutorial_lib.data.downloads import (
     DataError,
     cache_folder,
     fetch,
-    read_multi30k,
     read_shakespeare,
     read_tatoeba,
 )
 
 CONTENT = bytes(range(256)) * 2_000  # 512,000 bytes: several chunks
 CHECKSUM = hashlib.sha256(CONTENT).hexdigest()
-SHARED = Path(__file__).parents[2] / "shared" / "data"
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -193,25 +189,11 @@ def test_a_silent_server_is_given_up(server, tmp_path, monkeypatch):
     assert "Read timed out" in message
 
 
-def test_a_folder_that_cannot_be_made_is_spoken_of(server, tmp_path):
-    (tmp_path / "file").write_text("in the way")
-    assert "file" in refuse(server, tmp_path / "file" / "folder")
-
-
 def test_the_cache_folder_is_what_the_environment_says(monkeypatch, tmp_path):
     monkeypatch.setenv("TUTORIAL_DATA", str(tmp_path))
     assert cache_folder() == tmp_path
     monkeypatch.delenv("TUTORIAL_DATA")
     assert cache_folder().name == "tutorial_lib"
-
-
-def test_a_file_saved_by_hand_in_the_cache_is_taken(tmp_path, monkeypatch):
-    if not SHARED.exists():
-        pytest.skip(f"needs copies of the data in {SHARED}")
-    shutil.copytree(SHARED / "multi30k", tmp_path / "multi30k")
-    monkeypatch.setenv("TUTORIAL_DATA", str(tmp_path))
-    monkeypatch.setattr("requests.get", None)  # any download would fail
-    assert len(read_multi30k("val")) == 1014
 
 
 PLAY = ["First Citizen:", "", "One\u2028line\x0b.", "Été."]
@@ -234,15 +216,6 @@ def test_lines_of_an_old_mac_end_at_carriage_returns(tmp_path, end):
     content = ("\r".join(PLAY) + end).encode()
     (tmp_path / "shakespeare" / "input.txt").write_bytes(content)
     assert read_shakespeare(folder=tmp_path) == "\n".join([*PLAY, ""])
-
-
-def test_shakespeare_has_the_checksum_and_the_size_that_are_told():
-    if not SHARED.exists():
-        pytest.skip(f"needs copies of the data in {SHARED}")
-    text = read_shakespeare(folder=SHARED)
-    assert (len(text), len({*text})) == (1_115_394, 65)
-    checksum = hashlib.sha256(text.encode()).hexdigest()
-    assert downloads.FILES["shakespeare/input.txt"][1] == checksum
 
 
 ENGLISH, FRENCH, GERMAN = "I see the cat.", "Je vois le chat.", "Ich sehe die Katze."

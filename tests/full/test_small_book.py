@@ -265,7 +265,8 @@ def test_in_firefox_a_choice_and_a_link_open_the_answer(built, firefox):
         lambda page: option(page, "nothing").press("Enter"),
         lambda page: page.get_by_role("link", name="what waits").click(),
     ):
-        with opened(firefox, file) as (page, problems):
+        problems = []
+        with opened(firefox, file, problems) as page:
             assert not is_open(page)
             act(page)
             page.wait_for_function("() => !document.querySelector('.answer').hidden")
