@@ -1,7 +1,4 @@
-"""The figures that tests show in a browser, and what a reader does there.
-
-It does not know what a figure should answer.
-"""
+"""The figures that tests show in a browser, and what a reader does there."""
 
 import copy
 import functools

@@ -35,7 +35,9 @@ class Links(HTMLParser):
 
     def __init__(self, page_file):
         super().__init__()
-        self.targets, self.sources, self.places = [], [], set()
+        self.targets = []
+        self.sources = []
+        self.places = set()
         self.feed(page_file.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag, attributes):

@@ -3,8 +3,6 @@
 import hashlib
 import http.server
 import socket
-import subprocess
-import sys
 import threading
 import zipfile
 
@@ -114,18 +112,6 @@ def test_a_file_is_fetched_once_and_every_byte_counted(server, tmp_path, bar):
     assert fetch(server.address, CHECKSUM, folder=tmp_path / "new") == path
     assert server.asked == 1
     assert names(path.parent) == ["pairs.bin"]
-
-
-def test_two_processes_may_fetch_a_file_at_once(server, tmp_path):
-    server.meeting = threading.Barrier(2)
-    code = "import sys; from tutorial_lib.data.downloads import fetch\n"
-    code += "fetch(*sys.argv[1:3], folder=sys.argv[3])"
-    command = [sys.executable, "-c", code, server.address, CHECKSUM, tmp_path / "new"]
-    processes = [subprocess.Popen(command) for _ in range(2)]
-    assert [process.wait() for process in processes] == [0, 0]
-    assert server.asked == 2
-    assert names(tmp_path / "new") == ["pairs.bin"]
-    assert (tmp_path / "new" / "pairs.bin").read_bytes() == CONTENT
 
 
 def test_a_broken_download_leaves_nothing_behind(server, tmp_path):

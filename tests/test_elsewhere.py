@@ -27,7 +27,8 @@ def within(row):
     """Return the tolerance in the last column of the row that begins so: a number."""
     [cell] = [line.split("|")[-1] for line in ROWS if line.split("|")[0].strip() == row]
     cell = cell.translate(str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")).strip()
-    if power := re.fullmatch(r"10(-\d+)", cell):
+    power = re.fullmatch(r"10(-\d+)", cell)
+    if power:
         return 10.0 ** int(power[1])
     return float(cell.removesuffix(" %")) / (100 if cell.endswith("%") else 1)
 

@@ -67,7 +67,8 @@ def drawn(tower):
 
 
 def test_the_boxes_stand_in_the_order_in_which_the_model_computes():
-    sizes, options = (8, 2, 16, 1), {"max_tokens": 9, "norm_first": False}
+    sizes = (8, 2, 16, 1)
+    options = {"max_tokens": 9, "norm_first": False}
     model = Transformer(Encoder(9, *sizes, **options), Decoder(9, *sizes, **options))
     assert [*drawn("encoder"), *drawn("decoder"), "linear"] == computed(model)
     assert BOXES["linear"].place[1] < min(
@@ -77,7 +78,8 @@ def test_the_boxes_stand_in_the_order_in_which_the_model_computes():
 
 def test_the_small_grids_are_the_library_s_masks():
     def drawn(mask):
-        return ["".join(str(int(cell)) for cell in row) for row in mask]
+        rows = mask.int().tolist()
+        return ["".join(map(str, row)) for row in rows]
 
     assert MASKS["causal self-attention"] == drawn(causal_mask(3))
     assert MASKS["self-attention"] == drawn(padding_mask([2], 3)[0].expand(3, 3))
@@ -121,8 +123,8 @@ def test_every_mark_stands_in_the_library_s_code():
 
 def test_marked_lines_are_those_with_the_mark():
     lines = inspect.getsource(Transformer).splitlines()
-    found = [lines[i].strip() for i in architecture().data["about"]["tied"]["marks"]]
-    assert found == [
+    marked = [lines[i].strip() for i in architecture().data["about"]["tied"]["marks"]]
+    assert marked == [
         "if tied:",
         "decoder.lm_head.weight = decoder.embeddings.token_embedding.weight",
     ]

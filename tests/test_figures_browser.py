@@ -127,7 +127,8 @@ RULES = (
 
 @every_figure
 def test_a_figure_keeps_the_rules_of_all(name, shown, axe_violations):
-    page, faults = shown(FIGURES[name](title=LONG)), []
+    page = shown(FIGURES[name](title=LONG))
+    faults = []
     page.set_default_timeout(5000)
     for rule in RULES:
         try:

@@ -38,7 +38,7 @@ MODULES = "chapter_form", "citations", "notebook_form"
 FORM, CITATIONS, PAGES = map(importlib.import_module, MODULES)
 
 FOLDED = {"setup": "# @title Setup", "picture": "# @title The picture"}
-FOLDED |= {"aside": "# @title ", "claim": "# @title Checked\nwith claim("}
+FOLDED = FOLDED | {"aside": "# @title ", "claim": "# @title Checked\nwith claim("}
 # What neither a reader of the page reads nor a limit counts.
 APART = {"check", "claim", "exercise", "picture", "remove-cell", "setup", "solution"}
 CALL = 12  # lines of a figure's call, as it is formatted: one argument a line
@@ -131,7 +131,7 @@ def no_later_cell_needs_an_answer(notebook):
             for name in part.binds:
                 hidden.pop(name, None)
             if is_answer:
-                hidden |= dict.fromkeys(part.binds, cell["id"])
+                hidden = hidden | dict.fromkeys(part.binds, cell["id"])
 
 
 def answers_are_sentences(notebook):
@@ -190,12 +190,12 @@ def the_picture_is_one_call(notebook):
 
 
 def citations_name_their_entries(notebook):
-    for said, key in CITATION.findall(_text(notebook)):
+    for link_text, key in CITATION.findall(_text(notebook)):
         name, _, year = labels().get(key, "").rstrip(")").rpartition(" (")
-        if not name or name.split(" and ")[0].split(" et")[0] not in said:
-            yield f"[{said}] names nobody of {key or 'the list'}"
-        elif not re.search(rf"\b{year}\b", said):
-            yield f"[{said}] is of {year}"
+        if not name or name.split(" and ")[0].split(" et")[0] not in link_text:
+            yield f"[{link_text}] names nobody of {key or 'the list'}"
+        elif not re.search(rf"\b{year}\b", link_text):
+            yield f"[{link_text}] is of {year}"
 
 
 def _text(notebook):
@@ -263,7 +263,7 @@ def text(name, source, *tags):
 
 def code(name, source, *tags, **metadata):
     if APART & {*tags}:
-        metadata |= {"cellView": "form", "jupyter": {"source_hidden": True}}
+        metadata = metadata | {"cellView": "form", "jupyter": {"source_hidden": True}}
     about = {"cell_type": "code", "id": name, "metadata": metadata | {"tags": [*tags]}}
     return about | {"execution_count": 1, "outputs": [], "source": source}
 
@@ -298,8 +298,8 @@ def changed(name, old="", new="", *, tags=None, **entries):
     [cell] = [cell for cell in cells if cell["id"] == name]
     assert old in cell["source"]
     cell["source"] = cell["source"].replace(old, new, 1)
-    cell["metadata"] |= {} if tags is None else {"tags": tags}
-    cell |= entries
+    cell["metadata"] = cell["metadata"] | ({} if tags is None else {"tags": tags})
+    cell.update(entries)
     return {"cells": cells}
 
 
@@ -462,7 +462,8 @@ def test_a_build_warns_of_a_bad_notebook_by_its_name_and_its_cell_s(
 ):
     settings = SimpleNamespace(output_folder=tmp_path)
     env = SimpleNamespace(doc2path="{}.ipynb".format, mystnb_config=settings)
-    warned, page = [], "notebooks/01_up"
+    warned = []
+    page = "notebooks/01_up"
 
     def warn(text, fault, location):
         warned.append((str(fault), location))

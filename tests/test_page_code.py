@@ -14,7 +14,7 @@ from tutorial_lib.definitions import as_python
 
 ROOT = Path(__file__).parents[1]
 HIDDEN = {"aside", "check", "claim", "exercise", "picture", "remove-cell", "setup"}
-HIDDEN |= {"solution"}
+HIDDEN = HIDDEN | {"solution"}
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 LONGEST = 25  # lines of a function
@@ -144,7 +144,7 @@ def shown(x):
 best = max(table, key=lambda name: table[name])
 """
 BAD = {
-    "packed": "optimizer, found = AdamW(), []",
+    "packed": "optimizer, losses = AdamW(), []",
     "nested_comprehension": "rows = [[f(x) for x in row] for row in table]",
     "walrus": "while (token := next(tokens)): pass",
     "updated_by_or": "table |= {1: 2}",
@@ -161,5 +161,5 @@ BAD = {
 def test_packed_code_is_found_and_plain_code_passes(fault):
     good = ast.parse(GOOD)
     assert [*faults({"good": good})] == []
-    found = [*faults({"good": good, "bad": ast.parse(BAD[fault])})]
-    assert len(found) == 1 and fault in found[0]
+    named = [*faults({"good": good, "bad": ast.parse(BAD[fault])})]
+    assert len(named) == 1 and fault in named[0]

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tools.notebooks import chapters, read_notebook, source_of
+
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("tutorial_lib", "tutorial_exercises", "tutorial_figures")
 MODULES = sorted((ROOT / "tutorial_lib").rglob("*.py"))
@@ -13,6 +15,15 @@ CITATION = re.compile(  # Vaswani et al. (2017); Graves, Wayne and Danihelka, 20
     r"(?<!and )(?<!, )\b([A-Z][a-z]+)(?: et al\.|(?:, [A-Z][a-z]+)* and [A-Z][a-z]+)?"
     r"(?:, | \()((?:19|20)\d\d)\b"
 )
+
+
+def texts():
+    """Return what is written in the library, in cells of notebooks, and on pages."""
+    paths = [*MODULES, *ROOT.glob("book/*.md"), *ROOT.glob("benchmarks/*.py")]
+    pages = [path.read_text(encoding="utf-8") for path in paths]
+    for path in chapters(ROOT):
+        pages += [source_of(cell) for cell in read_notebook(path)["cells"]]
+    return "\n".join(pages)
 
 
 def tracked_files():
@@ -88,8 +99,8 @@ def test_students_get_the_book_s_versions_and_no_tools_of_its_makers():
 
 def test_a_package_is_needed_only_if_a_library_or_a_chapter_imports_it():
     packages = [path for one in PACKAGES for path in (ROOT / one).rglob("*.py")]
-    texts = [path.read_text() for path in [*packages, *ROOT.glob("notebooks/*.ipynb")]]
-    imported = re.findall(r'^ *"?(?:import|from) (\w+)', "\n".join(texts), re.M)
+    written = "\n".join([path.read_text() for path in packages] + [texts()])
+    imported = re.findall(r"^ *(?:import|from) (\w+)", written, re.M)
     called = {"scikit-learn": "sklearn"}
     unused = {one for one in dependencies() if called.get(one, one) not in imported}
     assert unused == set()
@@ -98,17 +109,14 @@ def test_a_package_is_needed_only_if_a_library_or_a_chapter_imports_it():
 def test_every_work_that_is_cited_is_in_the_bibliography():
     entries = (ROOT / "book" / "references.bib").read_text()
     keys = set(re.findall(r"^@\w+\{(\w+),$", entries, re.MULTILINE))
-    texts = [path.read_text() for path in [*MODULES, *ROOT.glob("notebooks/*.ipynb")]]
-    cited = re.findall(CITATION, "\n".join(texts))
+    cited = re.findall(CITATION, texts())
     assert len(cited) >= 5
     assert {f"{author}{year}".lower() for author, year in cited} - keys == set()
 
 
 def test_every_work_in_the_bibliography_is_cited():
     bibliography = (ROOT / "book" / "references.bib").read_text()
-    folders = "notebooks/*.ipynb", "book/*.md", "benchmarks/*.py"
-    paths = [*MODULES, *(path for folder in folders for path in ROOT.glob(folder))]
-    text = "\n".join(path.read_text(encoding="utf-8") for path in paths)
+    text = texts()
     by_key = set(re.findall(r"\w+", " ".join(re.findall(r"\{cite\}`(.*?)`", text))))
     uncited = []
     for key, entry in re.findall(r"^@\w+\{(\w+),(.*?)^\}", bibliography, re.M | re.S):
@@ -130,7 +138,8 @@ def test_the_library_page_shows_what_is_read_and_names_every_other_file():
     assert shown - guides == {name for name in kept if not name.startswith(apart)}
     assert guides <= shown
     named = {"figures": "tutorial_figures", "plotting": "tutorial_lib/plotting"}
-    for title, folder in (named | {"tools": "tools"}).items():
+    named["tools"] = "tools"
+    for title, folder in named.items():
         section = rf"^### {title}$(.*?)^##"
         [rows] = re.findall(section, page + "\n##", re.MULTILINE | re.DOTALL)
         for path in (ROOT / folder).iterdir():

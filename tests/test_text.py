@@ -146,9 +146,9 @@ def numbered(count):
 
 
 def batches_of(pairs, **options):
-    sides = ("source", "target")
-    vocabularies = [Vocabulary(getattr(p, side) for p in pairs) for side in sides]
-    return Batches(pairs, *vocabularies, **options), *vocabularies
+    source = Vocabulary(pair.source for pair in pairs)
+    target = Vocabulary(pair.target for pair in pairs)
+    return Batches(pairs, source, target, **options), source, target
 
 
 @pytest.mark.parametrize("batch_size", [7, 1000])
@@ -192,9 +192,8 @@ def test_seed_and_epoch_decide_the_batches():
 def test_a_pair_meets_others_in_every_epoch():
     pairs = [SentencePair((f"s{i}",), (f"t{i}",)) for i in range(40)]
     batches, *_ = batches_of(pairs, batch_size=10)
-    first, second = (
-        {frozenset(map(str, b)) for b in contents(batches, e)} for e in "12"
-    )
+    first = {frozenset(map(str, batch)) for batch in contents(batches, 1)}
+    second = {frozenset(map(str, batch)) for batch in contents(batches, 2)}
     assert not first & second
 
 

@@ -1,7 +1,4 @@
-"""A book of a few small pages, with all that a page can hold, for tests to build.
-
-It does not know what is asked of the pages.
-"""
+"""A book of a few small pages, with all that a page can hold, for tests to build."""
 
 import base64
 import io
@@ -124,7 +121,7 @@ def text(source, *tags):
 
 def cell(source, data=None, *tags, **metadata):
     outputs = [new_output("display_data", data)] if data else []
-    metadata |= {"tags": [*tags]} if tags else {}
+    metadata = metadata | ({"tags": [*tags]} if tags else {})
     return new_code_cell(source, outputs=outputs, metadata=metadata, execution_count=1)
 
 

@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import re
 
 import pytest
 from architecture_code import CODE
@@ -111,7 +112,8 @@ def test_keys_open_boxes_follow_the_stream_and_change_towers(shown):
 
 def test_arrow_keys_reach_every_box_and_in_the_code_choose_nothing(shown):
     page = shown()
-    reached, waiting = set(), ["Transformer"]
+    reached = set()
+    waiting = ["Transformer"]
     while waiting:
         name = waiting.pop()
         if name in reached:
@@ -135,12 +137,15 @@ def test_arrow_keys_reach_every_box_and_in_the_code_choose_nothing(shown):
 def assert_marked(page, name):
     """Check that the lines that matter are marked, and the first is in sight."""
     button(page, name).click()
-    source, marks = code_of(name).splitlines(), ABOUT[BOXES[name].about].marks
-    marked = [i for i, line in enumerate(source) if any(mark in line for mark in marks)]
+    source = code_of(name).splitlines()
+    marks = ABOUT[BOXES[name].about].marks
+    pattern = re.compile("|".join(map(re.escape, marks)))
+    marked = [i for i, line in enumerate(source) if pattern.search(line)]
     high = page.locator("pre code").bounding_box()["height"] / len(source)
     tops = page.locator("mark").evaluate_all("marks => marks.map(m => m.offsetTop)")
     assert tops == pytest.approx([high * i for i in marked], abs=2)
-    first, window = page.locator("mark").first, page.locator("pre").bounding_box()
+    first = page.locator("mark").first
+    window = page.locator("pre").bounding_box()
     assert first.bounding_box()["height"] == pytest.approx(high, abs=1)
     assert 0 <= first.bounding_box()["y"] - window["y"] <= window["height"] - high
 

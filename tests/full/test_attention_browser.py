@@ -60,15 +60,16 @@ def test_the_cells_have_the_colours_of_the_static_heatmaps(scheme, shown):
     page = shown(show_attention(weights, "ab"), color_scheme=scheme)
     scales = LIGHT_SCALES if scheme == "light" else DARK_SCALES
     expected = torch.tensor(scale("weights", scales)(weights))
-    found = pixels_of(page, CANVAS)
+    pixels = pixels_of(page, CANVAS)
     seen = weights > 0 if scheme == "dark" else weights >= 0
-    assert (found - expected)[seen].abs().max() < 0.01
-    assert (found[~seen][:, 3] == 0).all()  # the page shines through
+    assert (pixels - expected)[seen].abs().max() < 0.01
+    assert (pixels[~seen][:, 3] == 0).all()  # the page shines through
 
 
 def test_tokens_show_their_weights_beside_the_others_and_as_lines(shown):
     page = shown(attention())
-    lines, strong = page.locator(".views > svg"), WEIGHTS[0, 0] >= 0.0095
+    lines = page.locator(".views > svg")
+    strong = WEIGHTS[0, 0] >= 0.0095
     assert lines.locator("path").count() == strong.sum()
     lines.get_by_text("it", exact=True).first.hover()
     given = WEIGHTS[0, 0, 2]
@@ -194,11 +195,11 @@ def test_sixteen_words_a_side_are_legible_and_open_to_anybody(shown, axe_violati
     words = ["parce", "que", "la", "maison"] * 4
     names = ("French", "English")
     figure = show_attention(torch.eye(16), words, words, names=names, outline={(3, 5)})
-    for size in ({"width": 1280, "height": 900}, {"width": 400, "height": 500}):
-        page = shown(figure, viewport=size)
+    for width, height in ((1280, 900), (400, 500)):
+        page = shown(figure, viewport={"width": width, "height": height})
         labels = texts(page.locator("[role=application] text"))
         assert labels[:2] == ["English", "French"] and labels[2:34] == words + words
-        assert width_of(page) <= size["width"]
+        assert width_of(page) <= width
         row = page.locator("[role=application] text.end").first.bounding_box()
         cell = page.locator(CANVAS).bounding_box()["height"] / 16
         assert row["height"] <= cell + 4

@@ -68,7 +68,8 @@ def by_torch(numbers, texts):
     W = {n: x.view(s) for (n, s), x in zip(shapes().items(), parts, strict=True)}
     rows = torch.tensor([text["text"] for text in texts])
     read, answers = rows[:, :-1], rows[:, 1:]
-    x, maps = W["words"][read] + W["places"], []
+    x = W["words"][read] + W["places"]
+    maps = []
     hidden = torch.ones(read.shape[1], read.shape[1]).triu(1).bool()
     for layer in "01":
         Q, K, V = (x @ W[name + layer] for name in "QKV")
@@ -88,16 +89,16 @@ def as_row(numbers):
 
 
 def test_loss_maps_and_every_gradient_are_those_of_torch(shown):
-    found = by_javascript(shown(induction()), ONE_BATCH)
-    numbers = as_row(found["start"]).requires_grad_()
-    loss, shares, maps = by_torch(numbers, found["texts"])
+    result = by_javascript(shown(induction()), ONE_BATCH)
+    numbers = as_row(result["start"]).requires_grad_()
+    loss, shares, maps = by_torch(numbers, result["texts"])
     loss.backward()
     assert numbers.numel() == 6144
-    assert torch.allclose(as_row(found["loss"]), loss, **EXACT)
-    assert torch.allclose(as_row(found["shares"]), shares[0].flatten(), **EXACT)
-    for ours, theirs in zip(found["maps"], maps, strict=True):
+    assert torch.allclose(as_row(result["loss"]), loss, **EXACT)
+    assert torch.allclose(as_row(result["shares"]), shares[0].flatten(), **EXACT)
+    for ours, theirs in zip(result["maps"], maps, strict=True):
         assert torch.allclose(as_row(ours), theirs[0].flatten(), **EXACT)
-    slopes = as_row(found["slopes"])
+    slopes = as_row(result["slopes"])
     assert torch.allclose(slopes, numbers.grad, **EXACT)
     sizes = [a * b for a, b in shapes().values()]
     for name, part in zip(shapes(), slopes.split(sizes), strict=True):
@@ -119,17 +120,17 @@ def test_three_steps_are_those_of_adam(shown):
 
 
 def test_the_stored_run_is_the_one_that_the_page_computes(shown):
-    found, run = by_javascript(shown(induction()), LEARN), stored_run()
-    whole, *without = found["scores"]
+    result, run = by_javascript(shown(induction()), LEARN), stored_run()
+    whole, *without = result["scores"]
     assert whole["accuracy"] == pytest.approx(run["accuracy"][-1], abs=0.02)
     assert whole["prefix"] == pytest.approx(run["prefix"][-1], abs=0.02)
     assert whole["accuracy"] > 0.95 and whole["prefix"] > 0.9
     accuracies = [score["accuracy"] for score in without]
     assert max(accuracies) < 0.45  # both layers are used
     assert accuracies == pytest.approx(run["without"], abs=0.05)
-    assert [chr(97 + word) for word in found["text"][:-1]] == list(run["text"])
+    assert [chr(97 + word) for word in result["text"][:-1]] == list(run["text"])
     maps = torch.tensor(run["maps"]).flatten(1)
-    assert torch.allclose(torch.tensor(found["maps"]), maps, atol=0.05)
+    assert torch.allclose(torch.tensor(result["maps"]), maps, atol=0.05)
 
 
 def test_texts_mention_five_names_in_any_order(shown):

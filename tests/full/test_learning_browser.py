@@ -31,7 +31,9 @@ return count(steps + 1).map(() => {
   return [...weights, ...output];
 });
 """
-OUTPUT, TARGET, MEAN = "circle.output", "circle.target", [0.2] * 5
+OUTPUT = "circle.output"
+TARGET = "circle.target"
+MEAN = [0.2] * 5
 
 
 def by_javascript(page, data, steps):
@@ -43,7 +45,8 @@ def by_javascript(page, data, steps):
 
 def by_autograd(target, size, steps, keys=KEYS, values=PLACES):
     """Move a query by the gradients of torch; return weights and output by step."""
-    query, path = torch.zeros(keys.shape[1], dtype=torch.float64), []
+    query = torch.zeros(keys.shape[1], dtype=torch.float64)
+    path = []
     for _ in range(steps + 1):
         query.requires_grad_()
         weights = (keys @ query).softmax(dim=0)

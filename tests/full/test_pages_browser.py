@@ -75,7 +75,7 @@ def visit(loaded, axe_violations):
         page, problems = loaded(page_file, viewport=PHONE, reduced_motion=still)
         facts = on_a_phone(page)
         if page_file in READ:
-            facts |= on_a_screen(page, axe_violations)
+            facts = facts | on_a_screen(page, axe_violations)
         return facts | {"problems": [*problems]}
 
     return seen
@@ -86,7 +86,7 @@ def on_a_phone(page):
     page.set_viewport_size(NARROW)
     page.evaluate(NEXT_FRAME)
     narrow = {"width": page.evaluate(WIDTH), "off screen": page.evaluate(OFF_SCREEN)}
-    narrow |= {"cut code": page.evaluate(CUT_CODE)}
+    narrow = narrow | {"cut code": page.evaluate(CUT_CODE)}
     page.set_viewport_size(PHONE)
     page.evaluate(NEXT_FRAME)
     return {

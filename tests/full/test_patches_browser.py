@@ -72,8 +72,8 @@ def assert_overlay(page, weights, *, most=None, dark=False):
 
 
 def assert_veiled(page, image, shares):
-    found = pixels_of(page, STAGE)[..., :3].permute(2, 0, 1)
-    assert (found - veiled(image, shares)).abs().max() < 0.01
+    pixels = pixels_of(page, STAGE)[..., :3].permute(2, 0, 1)
+    assert (pixels - veiled(image, shares)).abs().max() < 0.01
 
 
 def assert_shows(page, token, layer=0, head=0):
@@ -91,7 +91,8 @@ def assert_shows(page, token, layer=0, head=0):
 
 
 def sentence_of(token, weights):
-    subject, receiver = f"Patch {token}", "the class token"
+    subject = f"Patch {token}"
+    receiver = "the class token"
     if token == "class token":
         subject, receiver = "The class token", "itself"
     order = sorted(range(1, 13), key=lambda key: -weights[key])[:3]

@@ -189,7 +189,8 @@ def test_curves_coincide_as_only_the_distance_counts_and_peak_where_two_fit(show
 @every_kind
 def test_the_base_slows_the_slow_pairs_and_reset_brings_all_back(kind, shown):
     page = shown(positions(kind=kind))
-    lesson, first = page.locator("p").last, readout(page)
+    lesson = page.locator("p").last
+    first = readout(page)
     # 2π · 10000^(6/8) positions
     slowest = "The slowest pair, 3, has a wavelength of 6283 positions."
     assert lesson.inner_text().endswith(slowest)
@@ -230,7 +231,8 @@ def test_the_map_has_the_colours_of_the_static_maps_of_signed_numbers(kind, show
 def test_in_the_dark_zero_is_the_page_and_both_signs_brighten(kind, shown):
     page = shown(positions(kind=kind), color_scheme="dark")
     queries, _ = queries_and_keys(kind)
-    shares, pixels = queries.T / queries.abs().max(), map_pixels(page)
+    shares = queries.T / queries.abs().max()
+    pixels = map_pixels(page)
     red, blue, alpha = pixels[..., 0], pixels[..., 2], pixels[..., 3]
     assert (alpha[shares.abs() > 0.26] == 1).all()
     assert (alpha[shares.abs() < 0.1] < 0.43).all()

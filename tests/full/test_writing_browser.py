@@ -40,7 +40,11 @@ def gpt():
 
 def by_javascript(shown, figure, program, off=(), **values):
     """Run a program with the figure's model in the browser."""
-    values |= {"data": figure.data, "tokens": encode(TEXT, LETTERS), "off": [*off]}
+    values = values | {
+        "data": figure.data,
+        "tokens": encode(TEXT, LETTERS),
+        "off": [*off],
+    }
     call = """([code, names, values]) =>
         JSON.stringify(Function(...names, code)(...values))"""
     given = [CODE + program, [*values], [*values.values()]]
@@ -58,17 +62,17 @@ def by_torch(model, off=()):
 @pytest.mark.parametrize("kind", ["Llama", "GPT"])
 def test_logits_and_weights_are_those_of_torch(shown, gpt, kind):
     model = WRITER if kind == "Llama" else gpt
-    found = by_javascript(shown, show_writing(model, LETTERS, "a", length=9), READ)
+    result = by_javascript(shown, show_writing(model, LETTERS, "a", length=9), READ)
     logits, maps = by_torch(model)
-    assert torch.allclose(torch.tensor(found["logits"]), logits, atol=1e-4, rtol=0)
-    assert torch.allclose(torch.tensor(found["maps"]), maps, atol=1e-5)
+    assert torch.allclose(torch.tensor(result["logits"]), logits, atol=1e-4, rtol=0)
+    assert torch.allclose(torch.tensor(result["maps"]), maps, atol=1e-5)
 
 
 def test_a_head_that_is_off_is_one_that_is_ablated(shown):
-    found = by_javascript(shown, writing(), READ, off=[5])  # layer 1, head 1
+    result = by_javascript(shown, writing(), READ, off=[5])  # layer 1, head 1
     with ablate_head(WRITER.layers[1].attention.W_O, 1, 4):
         logits, _ = by_torch(WRITER)
-    assert torch.allclose(torch.tensor(found["logits"]), logits, atol=1e-4, rtol=0)
+    assert torch.allclose(torch.tensor(result["logits"]), logits, atol=1e-4, rtol=0)
     assert not torch.allclose(logits, by_torch(WRITER)[0], atol=0.1)
 
 
@@ -88,8 +92,8 @@ def test_temperature_and_top_p_are_those_of_the_library(shown):
     *_, first = by_javascript(shown, writing(), WRITE, until=20)
     logits, _ = by_torch(WRITER)
     probs = top_p(apply_temperature(logits, 0.7), 0.9).softmax(dim=-1)
-    found = torch.tensor([step["probs"] for step in first["steps"][: len(TEXT)]])
-    assert torch.allclose(found, probs, atol=1e-5)
+    result = torch.tensor([step["probs"] for step in first["steps"][: len(TEXT)]])
+    assert torch.allclose(result, probs, atol=1e-5)
 
 
 def test_a_text_of_other_words_is_refused_where_the_figure_is_made():
