@@ -385,16 +385,6 @@ def test_a_live_figure_has_a_number_and_a_caption(chapter_at, pages):
     assert 'class="caption-number">Fig. 7.2 ' in figure[0]
 
 
-def test_a_caption_is_of_normal_weight(chapter_at):
-    caption = chapter_at().locator("figcaption p").first
-    assert caption.evaluate("p => getComputedStyle(p).fontWeight") == "400"
-
-
-def test_a_light_page_has_the_light_picture(chapter_at):
-    light, dark = chapter_at().locator("#fig-both img").all()
-    assert (light.is_visible(), dark.is_visible()) == (True, False)
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [400, 1280])
 def test_a_chapter_passes_axe_before_and_after_a_choice(
@@ -592,13 +582,6 @@ def test_a_paragraph_is_whole_only_in_the_notes(slides):
     assert "A second one" in slides[0]["notes"]
     assert "A second one" not in slides[0]["text"]
     assert "A first sentence" in slides[0]["text"]
-
-
-def test_a_bold_paragraph_is_not_cut_within(monkeypatch):
-    monkeypatch.syspath_prepend(TOOLS)
-    cutter = importlib.import_module("pieces")
-    bold = "**The first sentence of two, in bold letters. And the second.** Then more."
-    assert cutter.first_sentence(bold) == bold.removesuffix(" Then more.")
 
 
 def test_the_question_and_the_answer_wait_for_a_click(slides):
