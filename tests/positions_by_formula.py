@@ -1,7 +1,6 @@
-"""Dot products by the papers' formulas, and how a figure shows them.
+"""Dot products by the papers' formulas, and how a figure shows them."""
 
-It does not know how the figure reckons.
-"""
+import re
 
 import pytest
 import torch
@@ -38,8 +37,8 @@ def dot_products(kind, **options):
 
 def places(path):
     """Return the points (point, 2) of a path."""
-    points = [[float(n) for n in point.split(",")] for point in path[1:].split("L")]
-    return torch.tensor(points, dtype=torch.float64)
+    numbers = [float(number) for number in re.split("[L,]", path[1:])]
+    return torch.tensor(numbers, dtype=torch.float64).reshape(-1, 2)
 
 
 def curve_shown(page, products, which="path.first"):
@@ -73,14 +72,14 @@ def assert_curve(page, products, t, which="path.first"):
 
 def sentence_of(kind, products, t, j, digits=2):
     """Return the sentence that the given dot products make."""
-    low, high, found = (
+    low, high, shown = (
         f"{value:.{digits}f}".replace("-", "−")
         for pairs in [products.diagonal(j - t)]
         for value in (pairs.min(), pairs.max(), products[t, j])
     )
-    pair = f"Position {t} and position {j}: dot product {found}."
+    pair = f"Position {t} and position {j}: dot product {shown}."
     if kind == "rotary":
-        pair = f"Query at position {t}, key at position {j}: score {found}."
+        pair = f"Query at position {t}, key at position {j}: score {shown}."
     distance = str(j - t).replace("-", "−")
     bounds = low if low == high else f"{low} to {high}"
     return f"{pair} All pairs at distance {distance}: {bounds}."

@@ -61,7 +61,8 @@ def lines_of_code(source):
     for node in ast.walk(ast.parse(as_python(source))):
         definition = isinstance(node, (ast.ClassDef, ast.FunctionDef))
         if definition and ast.get_docstring(node) is not None:
-            documented |= set(range(node.body[0].lineno, node.body[0].end_lineno + 1))
+            first = node.body[0]
+            documented.update(range(first.lineno, first.end_lineno + 1))
     return sum(
         bool(line.split("#")[0].strip()) and number not in documented
         for number, line in enumerate(source.splitlines(), start=1)
@@ -229,13 +230,13 @@ def test_what_training_prints_comes_with_an_asserted_claim(path):
 
 def sections(cells):
     """Split cells where a Markdown cell begins with a heading; return the code."""
-    found = [[]]
+    parts = [[]]
     for cell in cells:
         if cell["cell_type"] == "code":
-            found[-1].append(cell)
+            parts[-1].append(cell)
         elif re.match("##? ", source_of(cell)):
-            found.append([])
-    return found
+            parts.append([])
+    return parts
 
 
 def test_every_chapter_asserts_what_it_claims(path):

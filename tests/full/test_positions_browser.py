@@ -11,7 +11,7 @@ from figures_in_browser import (
     positions,
     press,
     press_in_stage,
-    said,
+    readout,
     touch_drag,
     width_of,
 )
@@ -52,15 +52,15 @@ def middle_of(page, which):
 @every_kind
 def test_a_position_is_dragged_and_its_curve_is_that_of_the_papers(kind, shown):
     page, products = shown(positions(kind=kind)), dot_products(kind)
-    assert said(page) == sentence_of(kind, products, 8, 8 + DISTANCE[kind])
-    assert positions(kind=kind).text.endswith(said(page))
+    assert readout(page) == sentence_of(kind, products, 8, 8 + DISTANCE[kind])
+    assert positions(kind=kind).text.endswith(readout(page))
     assert_curve(page, products, 8)
     assert page.locator(FAINT_CURVES).count() == len(FAINT)
     for i, other in enumerate(FAINT):
         assert_curve(page, products, other, f"{FAINT_CURVES} >> nth={i}")
     assert page.get_by_text("positions 0, 10, 19, 29, 39", exact=True).is_visible()
     drag(page, in_map(page, 8), in_map(page, 15), in_map(page, 23))
-    assert said(page) == sentence_of(kind, products, 23, 23 + DISTANCE[kind])
+    assert readout(page) == sentence_of(kind, products, 23, 23 + DISTANCE[kind])
     assert_curve(page, products, 23)
     page.mouse.move(*in_map(page, 3))
     assert_curve(page, products, 23)
@@ -74,18 +74,18 @@ def test_the_distance_is_dragged_below_and_kept_where_there_is_room(shown):
     x, y = handle(page, "circle.second")
     step = (box["width"] - 40 - 12) / 78
     drag(page, (x, y), (x - 9 * step, y - 20))
-    assert said(page) == sentence_of("sinusoidal", products, 8, 4)
+    assert readout(page) == sentence_of("sinusoidal", products, 8, 4)
     assert middle_of(page, "circle.second") == pytest.approx(x - 9 * step, abs=0.5)
     drag(page, (x, y), (5, y))
-    assert said(page) == sentence_of("sinusoidal", products, 8, 0)
+    assert readout(page) == sentence_of("sinusoidal", products, 8, 0)
     click(page, "reset")
     page.mouse.click(*in_map(page, 38))
-    assert "Position 38 and position 39:" in said(page)
+    assert "Position 38 and position 39:" in readout(page)
     page.mouse.click(*in_map(page, 20))
-    assert "Position 20 and position 25:" in said(page)
+    assert "Position 20 and position 25:" in readout(page)
     page.mouse.click(*in_map(page, 38))
     press_in_stage(page, "ArrowDown")  # from where it stands
-    assert "Position 38 and position 38:" in said(page)
+    assert "Position 38 and position 38:" in readout(page)
 
 
 def test_the_point_lies_on_the_curve_and_the_frames_around_their_columns(shown):
@@ -120,7 +120,7 @@ def test_a_key_is_framed_among_the_keys_and_dragged_there(shown):
         assert top == pytest.approx(box["y"] - 3, abs=1.5)
     y = lower["y"] + 4
     drag(page, (in_map(page, 20)[0], y), (in_map(page, 30)[0], y))
-    assert said(page) == sentence_of("rotary", dot_products("rotary"), 8, 30)
+    assert readout(page) == sentence_of("rotary", dot_products("rotary"), 8, 30)
     assert page.get_by_label("key", exact=True).is_visible()
     choose(page, "encoding", "sinusoidal")
     assert page.locator(MAPS).count() == 1
@@ -138,19 +138,19 @@ def test_arrow_keys_move_the_position_and_the_distance(shown):
         (["ArrowUp"] * 4, 39, 39),
     ):
         press(page, *keys)
-        assert said(page) == sentence_of("rotary", products, t, j)
+        assert readout(page) == sentence_of("rotary", products, t, j)
         assert_curve(page, products, t)
 
 
 def test_a_finger_drags_the_position_and_a_swipe_down_the_page_does_not(shown):
     page = shown(positions(), **PHONE)
     touch_drag(page, in_map(page, 8), in_map(page, 30))
-    assert "Position 30 and position 35:" in said(page)
+    assert "Position 30 and position 35:" in readout(page)
     page.touchscreen.tap(*in_map(page, 12))
-    assert "Position 12 and position 17:" in said(page)
+    assert "Position 12 and position 17:" in readout(page)
     x, y = in_map(page, 25)
     touch_drag(page, (x, y), (x, y - 150))
-    assert "Position 12 and position 17:" in said(page)
+    assert "Position 12 and position 17:" in readout(page)
 
 
 def spread(page, products):
@@ -189,7 +189,8 @@ def test_curves_coincide_as_only_the_distance_counts_and_peak_where_two_fit(show
 @every_kind
 def test_the_base_slows_the_slow_pairs_and_reset_brings_all_back(kind, shown):
     page = shown(positions(kind=kind))
-    lesson, first = page.locator("p").last, said(page)
+    lesson = page.locator("p").last
+    first = readout(page)
     # 2π · 10000^(6/8) positions
     slowest = "The slowest pair, 3, has a wavelength of 6283 positions."
     assert lesson.inner_text().endswith(slowest)
@@ -203,7 +204,7 @@ def test_the_base_slows_the_slow_pairs_and_reset_brings_all_back(kind, shown):
     page.mouse.click(*in_map(page, 30))
     choose(page, "encoding", "1" if kind == "sinusoidal" else "0")
     click(page, "reset")
-    assert said(page) == first and lesson.inner_text().endswith(slowest)
+    assert readout(page) == first and lesson.inner_text().endswith(slowest)
     assert_curve(page, dot_products(kind), 8)
 
 
@@ -230,7 +231,8 @@ def test_the_map_has_the_colours_of_the_static_maps_of_signed_numbers(kind, show
 def test_in_the_dark_zero_is_the_page_and_both_signs_brighten(kind, shown):
     page = shown(positions(kind=kind), color_scheme="dark")
     queries, _ = queries_and_keys(kind)
-    shares, pixels = queries.T / queries.abs().max(), map_pixels(page)
+    shares = queries.T / queries.abs().max()
+    pixels = map_pixels(page)
     red, blue, alpha = pixels[..., 0], pixels[..., 2], pixels[..., 3]
     assert (alpha[shares.abs() > 0.26] == 1).all()
     assert (alpha[shares.abs() < 0.1] < 0.43).all()
@@ -241,9 +243,11 @@ def test_in_the_dark_zero_is_the_page_and_both_signs_brighten(kind, shown):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_rotary_kind_fits_a_phone_and_is_open_to_anybody(scheme, shown, barriers):
+def test_the_rotary_kind_fits_a_phone_and_is_open_to_anybody(
+    scheme, shown, axe_violations
+):
     page = shown(positions(kind="rotary"), color_scheme=scheme, **PHONE)
-    assert width_of(page) <= 400 and barriers(page) == []
+    assert width_of(page) <= 400 and axe_violations(page) == []
 
 
 @every_kind
@@ -252,6 +256,6 @@ def test_the_smallest_and_the_largest_figure_run(kind, size, shown):
     page = shown(show_positions(*size, kind=kind))
     press_in_stage(page, *["ArrowRight"] * 3, "ArrowDown", "ArrowUp")
     position = size[0] // 5 + 3 if size[0] > 2 else 1
-    assert f"osition {position}" in said(page)
+    assert f"osition {position}" in readout(page)
     products = dot_products(kind, tokens=size[0], d_model=size[1])
     assert_curve(page, products, position)

@@ -14,7 +14,7 @@ from figures_in_browser import (
     pixels_of,
     press,
     press_in_stage,
-    said,
+    readout,
     softmaxed,
     texts,
     touch_drag,
@@ -72,8 +72,8 @@ def assert_overlay(page, weights, *, most=None, dark=False):
 
 
 def assert_veiled(page, image, shares):
-    found = pixels_of(page, STAGE)[..., :3].permute(2, 0, 1)
-    assert (found - veiled(image, shares)).abs().max() < 0.01
+    pixels = pixels_of(page, STAGE)[..., :3].permute(2, 0, 1)
+    assert (pixels - veiled(image, shares)).abs().max() < 0.01
 
 
 def assert_shows(page, token, layer=0, head=0):
@@ -87,11 +87,12 @@ def assert_shows(page, token, layer=0, head=0):
     bottom = gauge["y"] + gauge["height"]
     assert bottom == pytest.approx(chip["y"] + chip["height"], abs=1.5)
     assert page.get_by_text(f"{weights[1:].max():.3f}", exact=True).is_visible()
-    assert said(page) == sentence_of(token, weights)
+    assert readout(page) == sentence_of(token, weights)
 
 
 def sentence_of(token, weights):
-    subject, receiver = f"Patch {token}", "the class token"
+    subject = f"Patch {token}"
+    receiver = "the class token"
     if token == "class token":
         subject, receiver = "The class token", "itself"
     order = sorted(range(1, 13), key=lambda key: -weights[key])[:3]
@@ -215,7 +216,7 @@ def test_what_would_show_nothing_is_not_offered(shown):
     assert page.locator(".stage .small.number").count() == 0
     page.mouse.click(*in_patches(page, (15, 15), 16, 16))
     least = "gives the class token 0. Of the patches it attends most to itself 1.000."
-    assert said(page).endswith(least)
+    assert readout(page).endswith(least)
 
 
 def test_in_the_dark_ink_is_light_and_the_legend_shows_its_colors_on_both(shown):
@@ -240,22 +241,22 @@ def test_a_photograph_keeps_its_colors_under_a_veil_where_nobody_looks(scheme, s
     assert_veiled(page, photograph, over_pixels(weights[0, 1:].double()))
 
 
-def test_patches_without_a_class_token_show_no_chip(shown, barriers):
+def test_patches_without_a_class_token_show_no_chip(shown, axe_violations):
     weights = PATCH_WEIGHTS[0, 0, 1:, 1:]
     weights = weights / weights.sum(-1, keepdim=True)
     page = shown(show_patch_attention(weights, IMAGE, class_token=False), **PHONE)
     assert page.locator(".chip, .gauge, .heads button, select").count() == 0
     assert "class token" not in page.locator("main").inner_text()
-    assert said(page).startswith("Patch (1, 2) attends most to ")
+    assert readout(page).startswith("Patch (1, 2) attends most to ")
     press_in_stage(page, *["ArrowLeft"] * 5, "ArrowDown")
     over = (1000 * weights[8].double()).round() / 1000
     assert_overlay(page, over)
     key = int(over.argmax())
     name = "itself" if key == 8 else f"({key // 4}, {key % 4})"
-    assert said(page).startswith(
+    assert readout(page).startswith(
         f"Patch (2, 0) attends most to {name} {over[key]:.3f}, "
     )
-    assert barriers(page) == [] and width_of(page) <= 400
+    assert axe_violations(page) == [] and width_of(page) <= 400
 
 
 def test_a_patch_that_is_named_speaks_first_and_after_escape(shown):
@@ -269,7 +270,7 @@ def test_a_patch_that_is_named_speaks_first_and_after_escape(shown):
 
 def test_a_query_that_looks_at_no_patch_says_nothing(shown):
     page = shown(show_patch_attention(torch.eye(13), IMAGE))
-    assert said(page) == (
+    assert readout(page) == (
         "The class token gives itself 1.000. Of the patches it attends most to nothing."
     )
     assert_overlay(page, torch.zeros(12).double(), most=1)
@@ -289,7 +290,7 @@ def test_images_of_any_form_fit_a_phone_and_a_page(size, shown):
         page.evaluate(DRAWN)  # a new width draws the image anew
         page.mouse.click(*in_patches(page, (rows - 1, columns - 1), rows, columns))
         last = f"Patch {(rows - 1, columns - 1)}"
-        assert said(page).startswith(f"{last} gives the class token 0. ")
+        assert readout(page).startswith(f"{last} gives the class token 0. ")
         box = page.locator(STAGE).bounding_box()
         assert box["width"] / box["height"] == pytest.approx(columns / rows, abs=0.01)
         assert box["width"] / columns >= 12
@@ -297,7 +298,7 @@ def test_images_of_any_form_fit_a_phone_and_a_page(size, shown):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_question_lights_what_it_looks_at_and_tells_of_a_patch(
-    scheme, shown, barriers
+    scheme, shown, axe_violations
 ):
     weights, image = softmaxed(2, 12, seed=5), drawn(3, 6, 8, seed=6).double()
     weights = (1000 * weights.double()).round() / 1000
@@ -311,13 +312,13 @@ def test_a_question_lights_what_it_looks_at_and_tells_of_a_patch(
     largest = int(weights[1].argmax())
     where = f"({largest // 4}, {largest % 4})"
     most = f"{weights[1, largest]:.3f}"
-    assert said(page).startswith(f"Where is it? Patch {where} gets {most}")
+    assert readout(page).startswith(f"Where is it? Patch {where} gets {most}")
     page.mouse.click(*in_patches(page, (2, 1)))
-    assert said(page).startswith(
+    assert readout(page).startswith(
         f"Where is it? Patch (2, 1) gets {weights[1, 9]:.3f}, and the largest are "
         f"{where} {most}, "
     )
     press_in_stage(page, "ArrowUp")
-    assert f"Patch (1, 1) gets {weights[1, 5]:.3f}" in said(page)
+    assert f"Patch (1, 1) gets {weights[1, 5]:.3f}" in readout(page)
     assert page.locator(".chip").count() == 0
-    assert barriers(page) == [] and width_of(page) <= 400
+    assert axe_violations(page) == [] and width_of(page) <= 400

@@ -10,7 +10,7 @@ from figures_in_browser import (
     drag,
     handle,
     press,
-    said,
+    readout,
     softmax,
     touch_drag,
 )
@@ -32,7 +32,7 @@ def test_scores_follow_the_mouse_and_the_keys(shown):
     page, weights = shown(softmax()), SCORES.softmax(0)
     assert_shows(page, SCORES)
     entropy = torch.special.entr(weights).sum()
-    assert said(page) == (
+    assert readout(page) == (
         f"Entropy {entropy:.2f} nats, as if {entropy.exp():.1f} of 4 keys shared the "
         "weight equally. Largest derivative of a weight, max α(1 − α): "
         f"{(weights * (1 - weights)).max():.4f} (at most 0.25)."
@@ -86,7 +86,7 @@ def test_without_d_k_there_is_nothing_to_divide_by(shown):
     assert_shows(page, SCORES)
     assert page.locator("p").first.inner_text().endswith("input = score / T")
     largest = SCORES.softmax(0).max()
-    assert said(page) == f"The largest weight is {largest:.2f}, that of “cat”."
+    assert readout(page) == f"The largest weight is {largest:.2f}, that of “cat”."
 
 
 def test_an_arrow_key_moves_a_score_from_where_it_stands(shown):

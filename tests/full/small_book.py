@@ -1,7 +1,4 @@
-"""A book of a few small pages, with all that a page can hold, for tests to build.
-
-It does not know what is asked of the pages.
-"""
+"""A book of a few small pages, with all that a page can hold, for tests to build."""
 
 import base64
 import io
@@ -15,7 +12,7 @@ from tools.form import FOLD
 from tools.repository import write_repository
 from tutorial_lib import notebook
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 FORK = "https://github.com/you/fork"
 LIGHT = {"image/png": {"needs_background": "light"}}  # a photograph
 # Both kinds of pages in one process: what is imported for them takes as long as one.
@@ -124,7 +121,7 @@ def text(source, *tags):
 
 def cell(source, data=None, *tags, **metadata):
     outputs = [new_output("display_data", data)] if data else []
-    metadata |= {"tags": [*tags]} if tags else {}
+    metadata = metadata | ({"tags": [*tags]} if tags else {})
     return new_code_cell(source, outputs=outputs, metadata=metadata, execution_count=1)
 
 

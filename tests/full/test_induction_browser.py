@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 import torch
 import torch.nn.functional as F
-from figures_in_browser import click, induction, press, press_in_stage, said
+from figures_in_browser import click, induction, press, press_in_stage, readout
 
 from tutorial_figures.figure import shipped
 from tutorial_figures.induction import SIZES, stored_run
@@ -72,7 +72,8 @@ def by_torch(numbers, texts):
     W = {n: x.view(s) for (n, s), x in zip(shapes().items(), parts, strict=True)}
     rows = torch.tensor([text["text"] for text in texts])
     read, answers = rows[:, :-1], rows[:, 1:]
-    x, maps = W["token_embedding"][read] + W["position_embedding"], []
+    x = W["token_embedding"][read] + W["position_embedding"]
+    maps = []
     hidden = torch.ones(read.shape[1], read.shape[1]).triu(1).bool()
     for layer in "01":
         Q, K, V = (x @ W[name + layer] for name in "QKV")
@@ -92,16 +93,16 @@ def as_row(numbers):
 
 
 def test_loss_maps_and_every_gradient_are_those_of_torch(shown):
-    found = by_javascript(shown(induction()), ONE_BATCH)
-    numbers = as_row(found["start"]).requires_grad_()
-    loss, probs, maps = by_torch(numbers, found["texts"])
+    result = by_javascript(shown(induction()), ONE_BATCH)
+    numbers = as_row(result["start"]).requires_grad_()
+    loss, probs, maps = by_torch(numbers, result["texts"])
     loss.backward()
     assert numbers.numel() == 6144
-    assert torch.allclose(as_row(found["loss"]), loss, **EXACT)
-    assert torch.allclose(as_row(found["probs"]), probs[0].flatten(), **EXACT)
-    for ours, theirs in zip(found["maps"], maps, strict=True):
+    assert torch.allclose(as_row(result["loss"]), loss, **EXACT)
+    assert torch.allclose(as_row(result["probs"]), probs[0].flatten(), **EXACT)
+    for ours, theirs in zip(result["maps"], maps, strict=True):
         assert torch.allclose(as_row(ours), theirs[0].flatten(), **EXACT)
-    gradients = as_row(found["gradients"])
+    gradients = as_row(result["gradients"])
     assert torch.allclose(gradients, numbers.grad, **EXACT)
     sizes = [a * b for a, b in shapes().values()]
     for name, part in zip(shapes(), gradients.split(sizes), strict=True):
@@ -123,17 +124,17 @@ def test_three_steps_are_those_of_adam(shown):
 
 
 def test_the_stored_run_is_the_one_that_the_page_computes(shown):
-    found, run = by_javascript(shown(induction()), LEARN), stored_run()
-    whole, *without = found["scores"]
+    result, run = by_javascript(shown(induction()), LEARN), stored_run()
+    whole, *without = result["scores"]
     assert whole["accuracy"] == pytest.approx(run["accuracy"][-1], abs=0.02)
     assert whole["prefix"] == pytest.approx(run["prefix"][-1], abs=0.02)
     assert whole["accuracy"] > 0.95 and whole["prefix"] > 0.9
     accuracies = [score["accuracy"] for score in without]
     assert max(accuracies) < 0.45  # both layers are used
     assert accuracies == pytest.approx(run["without"], abs=0.05)
-    assert [chr(97 + word) for word in found["text"][:-1]] == list(run["text"])
+    assert [chr(97 + word) for word in result["text"][:-1]] == list(run["text"])
     maps = torch.tensor(run["maps"]).flatten(1)
-    assert torch.allclose(torch.tensor(found["maps"]), maps, atol=0.05)
+    assert torch.allclose(torch.tensor(result["maps"]), maps, atol=0.05)
 
 
 def test_texts_mention_five_names_in_any_order(shown):
@@ -172,16 +173,16 @@ def wait_for_more(page, steps):
 
 def wait_until_told(page, running):
     page.wait_for_function("running => told.at(-1) === running", arg=running)
-    return int((re.search(r"After (\d+) steps", said(page)) or "00")[1])
+    return int((re.search(r"After (\d+) steps", readout(page)) or "00")[1])
 
 
 def right(page):
-    return int(re.search(r"(\d+) % of the letters", said(page))[1])
+    return int(re.search(r"(\d+) % of the letters", readout(page))[1])
 
 
 def test_it_learns_while_the_reader_looks_pauses_rests_and_ends(shown):
     page = shown(induction(), script=TELL)
-    before = said(page)
+    before = readout(page)
     assert before.startswith("Not trained yet: ") and right(page) < 25
     asked = page.locator("svg text", has_text="press Train")
     assert asked.count() == 3  # the charts are still empty
@@ -189,7 +190,7 @@ def test_it_learns_while_the_reader_looks_pauses_rests_and_ends(shown):
     wait_for_more(page, 0)
     assert asked.count() == 0
     click(page, "Start over")
-    assert said(page) == before
+    assert readout(page) == before
     click(page, "Train")
     wait_for_more(page, 0)
     click(page, "Pause")
@@ -206,20 +207,20 @@ def test_it_learns_while_the_reader_looks_pauses_rests_and_ends(shown):
     assert page.get_by_role("button", name="Train", exact=True).is_visible()
     page.get_by_role("button", name="Start over").focus()
     press(page, "Tab", " ")  # the head of layer 0
-    assert "and without the head of layer 0" in said(page) and right(page) < 45
+    assert "and without the head of layer 0" in readout(page) and right(page) < 45
     press(page, "Tab", " ", "Shift+Tab", " ")
-    assert "and without the head of layer 1," in said(page) and right(page) < 45
+    assert "and without the head of layer 1," in readout(page) and right(page) < 45
     press(page, "Tab", " ")
     assert right(page) > 95
 
 
 def test_arrow_keys_and_clicks_choose_the_query(shown):
     page = shown(induction())
-    before = int(re.search(r"position (\d+)", said(page))[1])
+    before = int(re.search(r"position (\d+)", readout(page))[1])
     press_in_stage(page, "ArrowDown", "ArrowDown", "ArrowUp", "ArrowRight")
-    assert f"position {before + 2}," in said(page)
+    assert f"position {before + 2}," in readout(page)
     press(page, *["ArrowUp"] * 30)
-    assert "position 0," in said(page)
+    assert "position 0," in readout(page)
     field = page.locator(".field svg").nth(1).bounding_box()
     page.mouse.click(field["x"] + 40, field["y"] + field["height"] - 4)
-    assert f"position {SIZES['tokens'] - 1}," in said(page)
+    assert f"position {SIZES['tokens'] - 1}," in readout(page)

@@ -4,7 +4,7 @@ What it draws and answers is tried in Chromium.
 """
 
 import pytest
-from figures_in_browser import FIGURES, every_figure, move_by_keys, said
+from figures_in_browser import FIGURES, every_figure, move_by_keys, readout
 
 
 @pytest.fixture(scope="module")
@@ -16,7 +16,7 @@ def browser(firefox):
 @every_figure
 def test_a_figure_draws_and_answers_a_key(name, shown):
     page = shown(FIGURES[name](title="A title"))
-    before = said(page)
+    before = readout(page)
     move_by_keys(page, name)
-    assert before and said(page) != before
+    assert before and readout(page) != before
     assert not page.locator("img").is_visible()

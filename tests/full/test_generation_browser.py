@@ -5,7 +5,7 @@ from figures_in_browser import (
     generation,
     press,
     press_in_stage,
-    said,
+    readout,
     stop_clock,
 )
 
@@ -31,14 +31,14 @@ def test_buttons_and_arrow_keys_write_a_word_or_take_it_back(shown):
     click(page, "Back")  # before the first word there is nothing
     assert written(page) == ["<bos>"]
     press_in_stage(page, "ArrowRight")
-    assert said(page) == (
+    assert readout(page) == (
         "“cats” attends most to “cats”. The most probable next token is “sleep” "
         "(0.644), and it is drawn."
     )
     assert page.locator(".drawn").all_inner_texts() == ["sleep"]
     press(page, "ArrowRight", "ArrowRight", "ArrowRight")
     assert written(page) == ["<bos>", "cats", "sleep", "<eos>"]
-    assert said(page).endswith("The text ends.")
+    assert readout(page).endswith("The text ends.")
     assert page.locator(".next span").count() == 0
     press(page, "ArrowLeft")
     assert written(page)[-1] == "sleep"
@@ -54,5 +54,5 @@ def test_it_writes_by_itself_until_the_end_and_can_be_paused(shown):
     assert written(page) == ["<bos>", "cats"]
     click(page, "Generate")
     page.clock.run_for(5000)
-    assert said(page).endswith("The text ends.")
+    assert readout(page).endswith("The text ends.")
     assert page.get_by_role("button", name="Generate").is_visible()

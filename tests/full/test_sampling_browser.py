@@ -1,7 +1,7 @@
 """What a reader sees of a step of sampling after real events in a browser."""
 
 import torch
-from figures_in_browser import NAMES, SCORES, as_shown, click, press, said, sampling
+from figures_in_browser import NAMES, SCORES, as_shown, click, press, readout, sampling
 
 from tutorial_figures import show_sampling
 from tutorial_lib.decoding import apply_temperature, min_p, top_k, top_p
@@ -19,7 +19,7 @@ def test_the_sliders_do_what_the_library_s_functions_do(shown):
     page, first = shown(sampling()), SCORES.softmax(0)
     assert chances_shown(page) == as_shown(first)
     entropy = torch.special.entr(first).sum()
-    assert said(page) == (
+    assert readout(page) == (
         f"4 of 4 tokens may be sampled. Entropy {entropy:.2f} nats, as if "
         f"{entropy.exp():.1f} tokens were equally probable."
     )
@@ -45,14 +45,14 @@ def test_the_sliders_do_what_the_library_s_functions_do(shown):
     assert chances_shown(page) == as_shown(first)
     slider(page, "top-k").focus()
     press(page, "ArrowLeft", "ArrowLeft")
-    assert "2 of 4 tokens may be sampled" in said(page)
+    assert "2 of 4 tokens may be sampled" in readout(page)
     assert slider(page, "top-k").get_attribute("aria-valuetext") == "2"
 
 
 def test_a_hundred_draws_are_counted_and_fall_on_what_may_be_drawn(shown):
     page = shown(sampling(k=2))
     click(page, "sample")
-    assert "Sampled once: “" in said(page)
+    assert "Sampled once: “" in readout(page)
     click(page, "sample 100")
     drawn = chances_shown(page, ".words > .number")
     assert sum(int(number or 0) for number in drawn) == 101

@@ -1,7 +1,7 @@
 """What a reader sees of windows on a grid after real events in a browser."""
 
 import pytest
-from figures_in_browser import PHONE, handle, press, press_in_stage, said, windows
+from figures_in_browser import PHONE, handle, press, press_in_stage, readout, windows
 
 from tutorial_lib.windows import shifted_window_mask
 
@@ -23,7 +23,7 @@ def told(place, layers=2, shifted=True):
 
 def assert_shows(page, place, **options):
     sentence, (read, heard) = told(place, **options)
-    assert said(page) == sentence
+    assert readout(page) == sentence
     assert page.locator(".stage .reads").count() == read
     assert page.locator(".stage .reads, .stage .known").count() == heard
     middle = handle(page, token(place))
@@ -73,7 +73,7 @@ def test_a_cyclic_shift_makes_whole_windows_and_masks_what_came_from_elsewhere(s
         click(page, place)
         sentence, (read, _) = told(place)
         hidden = f" After the cyclic shift, {masked} tokens of its window are masked."
-        assert said(page) == sentence + hidden
+        assert readout(page) == sentence + hidden
         assert page.locator(".stage .masked").count() == masked == 16 - read
     click(page, (2, 2))
     frame, stage = (page.locator(of).bounding_box() for of in (".frame", ".stage"))

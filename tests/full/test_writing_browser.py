@@ -4,7 +4,7 @@ import json
 
 import pytest
 import torch
-from figures_in_browser import LETTERS, WRITER, press, said, writing
+from figures_in_browser import LETTERS, WRITER, press, readout, writing
 
 from tutorial_figures import show_writing
 from tutorial_figures.figure import shipped
@@ -40,7 +40,11 @@ def gpt():
 
 def by_javascript(shown, figure, program, off=(), **values):
     """Run a program with the figure's model in the browser."""
-    values |= {"data": figure.data, "tokens": encode(TEXT, LETTERS), "off": [*off]}
+    values = values | {
+        "data": figure.data,
+        "tokens": encode(TEXT, LETTERS),
+        "off": [*off],
+    }
     call = """([code, names, values]) =>
         JSON.stringify(Function(...names, code)(...values))"""
     given = [CODE + program, [*values], [*values.values()]]
@@ -58,17 +62,17 @@ def by_torch(model, off=()):
 @pytest.mark.parametrize("kind", ["Llama", "GPT"])
 def test_logits_and_weights_are_those_of_torch(shown, gpt, kind):
     model = WRITER if kind == "Llama" else gpt
-    found = by_javascript(shown, show_writing(model, LETTERS, "a", length=9), READ)
+    result = by_javascript(shown, show_writing(model, LETTERS, "a", length=9), READ)
     logits, maps = by_torch(model)
-    assert torch.allclose(torch.tensor(found["logits"]), logits, atol=1e-4, rtol=0)
-    assert torch.allclose(torch.tensor(found["maps"]), maps, atol=1e-5)
+    assert torch.allclose(torch.tensor(result["logits"]), logits, atol=1e-4, rtol=0)
+    assert torch.allclose(torch.tensor(result["maps"]), maps, atol=1e-5)
 
 
 def test_a_head_that_is_off_is_one_that_is_ablated(shown):
-    found = by_javascript(shown, writing(), READ, off=[5])  # layer 1, head 1
+    result = by_javascript(shown, writing(), READ, off=[5])  # layer 1, head 1
     with ablate_head(WRITER.layers[1].attention.W_O, 1, 4):
         logits, _ = by_torch(WRITER)
-    assert torch.allclose(torch.tensor(found["logits"]), logits, atol=1e-4, rtol=0)
+    assert torch.allclose(torch.tensor(result["logits"]), logits, atol=1e-4, rtol=0)
     assert not torch.allclose(logits, by_torch(WRITER)[0], atol=0.1)
 
 
@@ -88,8 +92,8 @@ def test_temperature_and_top_p_are_those_of_the_library(shown):
     *_, first = by_javascript(shown, writing(), WRITE, until=20)
     logits, _ = by_torch(WRITER)
     probs = top_p(apply_temperature(logits, 0.7), 0.9).softmax(dim=-1)
-    found = torch.tensor([step["probs"] for step in first["steps"][: len(TEXT)]])
-    assert torch.allclose(found, probs, atol=1e-5)
+    result = torch.tensor([step["probs"] for step in first["steps"][: len(TEXT)]])
+    assert torch.allclose(result, probs, atol=1e-5)
 
 
 def test_a_text_of_other_words_is_refused_where_the_figure_is_made():
@@ -122,7 +126,7 @@ def test_nothing_is_computed_before_it_is_asked_for(shown):
     page = shown(writing())
     text = text_of(page)
     assert text.startswith("a bad cab") and len(text) == 20
-    assert "Continue, or begin with a text of your own." in said(page)
+    assert "Continue, or begin with a text of your own." in readout(page)
     assert page.locator(".next .label").count() == 7  # as they were stored
     assert page.evaluate("performance.getEntriesByType('resource').length") == 0
 
@@ -137,7 +141,7 @@ def test_a_prompt_is_gone_on_with_and_a_head_that_is_off_changes_what_follows(sh
     press(page, " ")
     wait_for_text(page, f"text !== {json.dumps(before)} && text.startsWith('bad ')")
     assert text_of(page) != before
-    assert "Heads that are off: 1 of 8" in said(page)
+    assert "Heads that are off: 1 of 8" in readout(page)
     press(page, " ")
     wait_for_text(page, f"text === {json.dumps(before)}")
 
@@ -156,7 +160,7 @@ def test_letters_that_the_model_does_not_know_are_named(shown):
     page = shown(writing())
     page.get_by_label("a text to go on with").fill("badger")
     page.keyboard.press("Enter")
-    assert "does not know" in said(page) and "g" in said(page)
+    assert "does not know" in readout(page) and "g" in readout(page)
     assert text_of(page).startswith("a bad cab")
 
 
@@ -232,7 +236,7 @@ def test_a_reader_who_waits_is_told_what_for(shown):
     page.get_by_role("button", name="Next token").click()
     page.locator(".readout", has_text="Computing …").wait_for()
     wait_for_text(page, "text.length === 21")
-    assert "After" in said(page) and "Computing" not in said(page)
+    assert "After" in readout(page) and "Computing" not in readout(page)
 
 
 BROKEN = """
@@ -247,4 +251,4 @@ def test_where_nothing_can_be_computed_the_reader_is_not_left_waiting(shown):
     page.get_by_role("button", name="Next token").click()
     page.locator(".readout", has_text="Cannot compute here.").wait_for()
     page.wait_for_timeout(600)
-    assert said(page) == "Cannot compute here."
+    assert readout(page) == "Cannot compute here."

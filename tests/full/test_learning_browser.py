@@ -14,7 +14,7 @@ from figures_in_browser import (
     learning,
     press,
     press_in_stage,
-    said,
+    readout,
     stop_clock,
     touch_drag,
 )
@@ -31,7 +31,9 @@ return count(steps + 1).map(() => {
   return [...weights, ...output];
 });
 """
-OUTPUT, TARGET, MEAN = "circle.output", "circle.target", [0.2] * 5
+OUTPUT = "circle.output"
+TARGET = "circle.target"
+MEAN = [0.2] * 5
 
 
 def by_javascript(page, data, steps):
@@ -43,7 +45,8 @@ def by_javascript(page, data, steps):
 
 def by_autograd(target, size, steps, keys=KEYS, values=PLACES):
     """Move a query by the gradients of torch; return weights and output by step."""
-    query, path = torch.zeros(keys.shape[1], dtype=torch.float64), []
+    query = torch.zeros(keys.shape[1], dtype=torch.float64)
+    path = []
     for _ in range(steps + 1):
         query.requires_grad_()
         weights = (keys @ query).softmax(dim=0)
@@ -78,7 +81,7 @@ def learned(page):
     """Let a page learn to the end; return what it says then."""
     click(page, "Learn")
     page.clock.run_for(20_000)
-    return said(page)
+    return readout(page)
 
 
 @pytest.mark.parametrize(("target", "learning_rate"), [("east", 0.1), ("town", 0.2)])
@@ -100,7 +103,7 @@ def test_the_browser_moves_the_query_as_torch_s_gradients_do(
 def test_it_begins_at_the_mean_and_a_step_shows_the_weights_after_it(shown):
     page = shown(learning(learning_rate=0.5))
     assert weights_shown(page) == MEAN
-    assert said(page) == (
+    assert readout(page) == (
         "The query is 0 and its 5 weights are equal, so the output is the mean of the "
         f"values, {PLACES.mean(0).norm():.2f} from “west”."
     )
@@ -109,18 +112,18 @@ def test_it_begins_at_the_mean_and_a_step_shows_the_weights_after_it(shown):
         *weights, x, y = by_autograd(PLACES[0], 0.5, step)[-1].tolist()
         assert weights_shown(page) == pytest.approx(weights, abs=0.0051)
         away = (x * x + y * y) ** 0.5
-        assert said(page).startswith(f"Step {step}: the output is {away:.2f} from")
+        assert readout(page).startswith(f"Step {step}: the output is {away:.2f} from")
 
 
 def test_corners_and_mixtures_are_found_and_each_time_from_the_same_start(stopped):
     figure = learning(learning_rate=0.5, target="town")
     page = stopped(figure)
-    before, first = said(page), learned(page)
+    before, first = readout(page), learned(page)
     steps, away = re.search(r"after (\d+) steps: .* is ([\d.]+) from", first).groups()
     assert f"After {steps} steps" in figure.text and f"is {away} from" in figure.text
     assert learned(page) == first
     click(page, "Reset")
-    assert said(page) == before and weights_shown(page) == MEAN
+    assert readout(page) == before and weights_shown(page) == MEAN
     choose(page, "north")
     assert re.match("Found after .* from “north”", learned(page))
     assert weights_shown(page)[3] > 0.95
@@ -138,7 +141,7 @@ def test_what_cannot_be_found_is_said_to_be_stuck_or_out_of_reach(stopped):
     page = stopped(show_learning(torch.eye(3), corners, learning_rate=1))
     press_in_stage(page, *["ArrowRight"] * 40, *["ArrowUp"] * 40)
     click(page, "Step")
-    assert "Outside the hull no average can arrive." in said(page)
+    assert "Outside the hull no average can arrive." in readout(page)
 
 
 def test_the_target_follows_mouse_and_keys_and_learning_begins_anew(shown):
@@ -148,10 +151,10 @@ def test_the_target_follows_mouse_and_keys_and_learning_begins_anew(shown):
     drag(page, (x, y), (x + 150, y - 60))
     assert handle(page, TARGET) == pytest.approx((x + 150, y - 60), abs=1)
     assert weights_shown(page) == MEAN
-    assert said(page).endswith("from the target.")
+    assert readout(page).endswith("from the target.")
     x, y = handle(page, "circle.ring >> nth=2")
     page.mouse.click(x + 4, y)
-    assert said(page).endswith("from “east”.")
+    assert readout(page).endswith("from “east”.")
     chosen = page.get_by_label("target", exact=True)
     assert chosen.evaluate("select => select.selectedOptions[0].text") == "east"
     choose(page, "west")
@@ -169,40 +172,40 @@ def test_a_finger_drags_the_ring_taps_elsewhere_and_scrolls(shown):
     page.touchscreen.tap(x + 60, y - 70)
     assert handle(page, TARGET) == pytest.approx((x + 60, y - 70), abs=1)
     touch_drag(page, (x + 200, y + 10), (x + 200, y - 60))
-    assert said(page).endswith("from the target.")
+    assert readout(page).endswith("from the target.")
 
 
 def test_everything_is_done_by_keyboard_alone(stopped):
     page = stopped(learning(learning_rate=0.5))
     press(page, "Tab", "Tab", "Enter")
-    assert said(page).startswith("Step 1:")
+    assert readout(page).startswith("Step 1:")
     press(page, "Tab", "Tab", "ArrowDown", "ArrowDown")
-    assert said(page).endswith("from “east”.")
+    assert readout(page).endswith("from “east”.")
     press(page, "Tab", "ArrowRight")
     assert page.locator("label .number").inner_text() == "1"
     press(page, *["Shift+Tab"] * 4, " ")
     page.clock.run_for(20_000)
-    assert said(page).startswith("Found after") and weights_shown(page)[2] > 0.95
+    assert readout(page).startswith("Found after") and weights_shown(page)[2] > 0.95
 
 
 def test_learning_rests_while_it_is_paused_or_out_of_sight(stopped):
     page = stopped(learning(learning_rate=0.01))
     click(page, "Learn")
     page.clock.run_for(500)
-    learning_there = said(page)
+    learning_there = readout(page)
     assert learning_there.startswith("Step")
     click(page, "Pause")
     page.clock.run_for(1000)
-    assert said(page) == learning_there
+    assert readout(page) == learning_there
     click(page, "Learn")
     page.clock.run_for(500)
-    assert said(page) != learning_there
+    assert readout(page) != learning_there
     for padding, moves in (("3000px", False), ("0", True)):
         page.evaluate("to => { document.body.style.paddingTop = to }", padding)
         page.wait_for_function(IN_SIGHT, arg=moves)
-        before = said(page)
+        before = readout(page)
         page.clock.run_for(1000)
-        assert (said(page) != before) == moves
+        assert (readout(page) != before) == moves
 
 
 # What observes after the figure has observed, is told after it.
@@ -217,4 +220,4 @@ IN_SIGHT = """(wanted) => new Promise((resolve) => {
 def test_who_wants_no_motion_sees_the_end_at_once(shown):
     page = shown(learning(learning_rate=0.5), reduced_motion="reduce")
     click(page, "Learn")
-    assert said(page).startswith("Found after")
+    assert readout(page).startswith("Found after")

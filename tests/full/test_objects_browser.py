@@ -10,7 +10,7 @@ from figures_in_browser import (
     click,
     objects,
     pixels_of,
-    said,
+    readout,
     stop_clock,
     texts,
 )
@@ -22,7 +22,7 @@ def assert_shows(page, at, scene=0):
     spoken = [
         f"query {i} predicts {name or 'no object'}" for i, name in enumerate(names)
     ]
-    assert said(page) == f"After {STEPS[at]} steps {', '.join(spoken)}."
+    assert readout(page) == f"After {STEPS[at]} steps {', '.join(spoken)}."
     labels = [f"query {i}: {name or '∅'}" for i, name in enumerate(names)]
     assert texts(page.locator(".view + div")) == labels
     for query, name in enumerate(names):
