@@ -7,8 +7,9 @@ whatever gives a name back the value that it had there, if a later cell has chan
 
 import ast
 
+from statements import statements
+
 from tools.notebooks import code_cells, source_of, tags_of
-from tools.statements import statements
 
 
 def solved_cells(sheet):

@@ -25,7 +25,7 @@ WRITING = {  # commands that write, and what they would write first
         "out/source/01_sums/01_sums.ipynb",
     ),
     "key": (["exercises", "--key", "out"], "out/answer_key.md"),
-    "figures": (["figures", "--from-outputs", "--out", "out"], "out/fig-sum.png"),
+    "figures": (["figures", "--out", "out"], "out/fig-sum.png"),
     "sync": (["sync"], f"{CHAPTER}"),
     "repository": (["repository", "https://github.com/a/b"], "_config.yml"),
     "execute": (["execute"], f"{CHAPTER}"),
@@ -115,8 +115,8 @@ def test_a_chapter_that_does_not_exist_is_refused(words, chapter, capsys):
     "words", [[], ["--student", ""], ["--otter", "a", "--nbgrader", "b"]]
 )
 def test_exercises_are_written_for_one_thing(words, capsys):
-    sentence = "say one thing: --student, --otter, --nbgrader, --key or --report, "
-    sentence += "and a folder"
+    sentence = "choose one of --student, --otter, --nbgrader and --key, "
+    sentence += "and name a folder"
     assert refused(["exercises", *words], capsys) == sentence
 
 

@@ -11,12 +11,12 @@ import pytest
 from classroom import NAME, make_book
 from exercise_chapters import chapters
 from packaging.requirements import Requirement
+from statements import statements
 
 from tools.__main__ import main
 from tools.exports import export
 from tools.notebooks import read_notebook, source_of, tags_of, write_notebook
 from tools.sheets import Sheet, sheets
-from tools.statements import statements
 from tutorial_exercises import solution
 
 ROOT = Path(__file__).parents[1]

@@ -17,6 +17,7 @@ from types import SimpleNamespace
 
 import pytest
 from clocks import names_in, timed_names
+from statements import statements
 from test_notebooks import FIGURE_CALL, lines_of_code
 
 from tools.execute import CELL_METADATA, JUPYTER_METADATA
@@ -28,7 +29,6 @@ from tools.notebooks import (
     source_of,
     tags_of,
 )
-from tools.statements import statements
 from tutorial_lib.definitions import as_python
 
 pytest.importorskip("sphinx")
