@@ -36,7 +36,9 @@ class Solved(pytest.Item):
 
     def runtest(self):
         """Run the solved exercises and all that uses their answers."""
-        shown, cards, sheet = "", [], Sheet(self.path)
+        shown = ""
+        cards = []
+        sheet = Sheet(self.path)
         for name, source, is_check in solved_cells(sheet):
             text = self.run(name, source)
             shown += text

@@ -25,8 +25,10 @@ def statements(cell, source):
     ``cell`` is kept with each, whatever it is. IPython's magics are left out, and what
     stands in ``with claim(…):`` counts by itself.
     """
-    parts = (_parts(node) for node in ast.parse(as_python(source)).body)
-    return [_statement(cell, node) for nodes in parts for node in nodes]
+    nodes = []
+    for node in ast.parse(as_python(source)).body:
+        nodes += _parts(node)
+    return [_statement(cell, node) for node in nodes]
 
 
 def _parts(node):
