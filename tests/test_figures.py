@@ -37,7 +37,7 @@ from tutorial_figures import (
     show_sampling,
     show_softmax,
 )
-from tutorial_figures.figure import HERE, shipped
+from tutorial_figures.fragment import HERE, shipped
 from tutorial_figures.inputs import DEFLATE_ABOVE, pack
 from tutorial_figures.learning import learn
 from tutorial_figures.positions import turn

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from statements import statements
 from test_notebooks import FIGURE_CALL, lines_of_code
 
 from tools.execute import CELL_METADATA, JUPYTER_METADATA
@@ -27,7 +28,6 @@ from tools.notebooks import (
     source_of,
     tags_of,
 )
-from tools.statements import statements
 from tutorial_lib.definitions import as_python
 
 pytest.importorskip("sphinx")

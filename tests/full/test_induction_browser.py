@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from figures_in_browser import click, induction, press, press_in_stage, readout
 
-from tutorial_figures.figure import shipped
+from tutorial_figures.fragment import shipped
 from tutorial_figures.induction import SIZES, stored_run
 
 EXACT = {"atol": 1e-5, "rtol": 0}

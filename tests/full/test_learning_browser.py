@@ -20,7 +20,7 @@ from figures_in_browser import (
 )
 
 from tutorial_figures import show_learning
-from tutorial_figures.figure import shipped
+from tutorial_figures.fragment import shipped
 from tutorial_figures.learning import learn
 
 RUN = """

@@ -7,7 +7,7 @@ import torch
 from figures_in_browser import LETTERS, WRITER, press, readout, writing
 
 from tutorial_figures import show_writing
-from tutorial_figures.figure import shipped
+from tutorial_figures.fragment import shipped
 from tutorial_figures.writing import encode, in_8_bits
 from tutorial_lib.ablation import ablate_head
 from tutorial_lib.gpt import GPT

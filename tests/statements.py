@@ -1,12 +1,9 @@
-"""Cut code cells into statements, and find those that one statement needs.
+"""Cut code cells into statements, and say which names each binds and needs.
 
-To know what an answer is worth, only the statements that lead to it have to run, and no
-training: the definition itself and whatever gives a value to a name it mentions. Names
-alone are seen, and not `table[0] = 1` in another cell. This module runs nothing.
+Names alone are seen, and not `table[0] = 1` in another cell. Nothing is run.
 """
 
 import ast
-import builtins
 import symtable
 from typing import NamedTuple
 
@@ -28,8 +25,10 @@ def statements(cell, source):
     ``cell`` is kept with each, whatever it is. IPython's magics are left out, and what
     stands in ``with claim(…):`` counts by itself.
     """
-    parts = (_parts(node) for node in ast.parse(as_python(source)).body)
-    return [_statement(cell, node) for nodes in parts for node in nodes]
+    nodes = []
+    for node in ast.parse(as_python(source)).body:
+        nodes += _parts(node)
+    return [_statement(cell, node) for node in nodes]
 
 
 def _parts(node):
@@ -57,28 +56,3 @@ def _needs(table):
         and (symbol.is_referenced() or symbol.is_declared_global())
     }
     return names.union(*map(_needs, table.get_children()))
-
-
-def leading_to(wanted, known):
-    """Return the ``wanted`` statements and all they need, in the order of ``known``.
-
-    A name means what was bound to it last before the statement that needs it, or else
-    first after it, as for a function that is called further down.
-    """
-    waiting = {i for i, one in enumerate(known) if one in wanted or "*" in one.binds}
-    found = set()
-    while waiting:
-        place = waiting.pop()
-        found.add(place)
-        waiting |= {_binding(name, place, known) for name in known[place].needs}
-        waiting -= found | {None}
-    return [known[place] for place in sorted(found)]
-
-
-def _binding(name, place, known):
-    """Return the place of what binds a name for the statement here, or None."""
-    places = [i for i, one in enumerate(known) if name in one.binds and i != place]
-    before = [i for i in places if i < place]
-    if hasattr(builtins, name):  # it has a value without being bound
-        return max(before, default=None)
-    return max(before, default=min(places, default=None))
