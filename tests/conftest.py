@@ -69,7 +69,7 @@ def shares_with_its_module(item):
 
 def starts_processes(item):
     names = vars(getattr(item, "module", item))
-    return "subprocess" in names or "accelerate" in names
+    return "subprocess" in names
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ import torch
 from tutorial_lib.attention import KVCache
 from tutorial_lib.decoding import beam_search, greedy
 from tutorial_lib.gpt import GPT, from_gpt2
-from tutorial_lib.recording import record_attention
+from tutorial_lib.interpret import record_attention
 
 
 def make(seed=0, **options):

@@ -26,7 +26,7 @@ RUN_ALL = "void window.jupyterapp.commands.execute('notebook:run-all-cells')"
 MARK = "node => getComputedStyle(node, '::before').content"
 PREPARE = """\
 from tutorial_lib.notebook import claim, prepare_notebook
-from tutorial_lib.widgets import explore
+from tutorial_lib.notebook import explore
 prepare_notebook()"""
 EXPLORE = """\
 def draw(number=2, word="so", grid=[[False, False]]):

@@ -10,10 +10,10 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from tutorial_lib.ablation import ablate_head, attention_knockout
 from tutorial_lib.attention import KVCache, MultiHeadAttention
 from tutorial_lib.data import load_stories260k
 from tutorial_lib.decoding import beam_search, greedy
+from tutorial_lib.interpret import ablate_head, attention_knockout, record_attention
 from tutorial_lib.llama import (
     GroupedQueryAttention,
     Llama,
@@ -22,7 +22,6 @@ from tutorial_lib.llama import (
     from_llama2c,
 )
 from tutorial_lib.position import RotaryEncoding
-from tutorial_lib.recording import record_attention
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 SIZES = 16, 28, 2, 4, 2, 13, 12  # as a file begins

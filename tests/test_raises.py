@@ -10,28 +10,26 @@ import torch
 from torch import nn
 
 from tutorial_lib import (
-    ablation,
     attention,
     decoding,
     definitions,
     gpt,
+    interpret,
     kernels,
     llama,
     masks,
     metrics,
+    notebook,
     position,
-    progress_bar,
     seq2seq,
     shapes,
     training,
     transformer,
     vit,
-    widgets,
     windows,
 )
 from tutorial_lib.data import datasets, downloads, stories, subwords, text
 from tutorial_lib.plotting import charts, drawing, heatmaps, images, pictures
-from tutorial_lib.recording import record_attention
 
 LIBRARY = Path(__file__).parents[1] / "tutorial_lib"
 PROMISE = re.compile(r"\b[Rr]aises?\s(.*)", re.DOTALL)
@@ -72,7 +70,7 @@ def train(loss=lambda model, batch: model(batch).mean(), batches=(X,), **options
 
 
 def stop_in_a_bar():
-    with progress_bar.progress_bar(2):
+    with notebook.progress_bar(2):
         raise KeyboardInterrupt
 
 
@@ -81,12 +79,12 @@ def interrupted(model, batch):
 
 
 def recorded():
-    with record_attention(LINEAR):
+    with interpret.record_attention(LINEAR):
         LINEAR(X)
 
 
 def ablated(head, num_heads):
-    with ablation.ablate_head(LINEAR, head, num_heads):
+    with interpret.ablate_head(LINEAR, head, num_heads):
         pass
 
 
@@ -140,14 +138,14 @@ def table(folder):
     biased = position.PositionedAttention(8, 2, position_bias=position.ALiBi(4))
     file = unreadable(folder)
     return [
-        (ablation.rollout, ValueError, lambda: ablation.rollout([X])),
+        (interpret.rollout, ValueError, lambda: interpret.rollout([X])),
         (
-            ablation.gradient_times_input,
+            interpret.gradient_times_input,
             ValueError,
-            lambda: ablation.gradient_times_input(lambda x: x.sum(-1), X, LINEAR),
+            lambda: interpret.gradient_times_input(lambda x: x.sum(-1), X, LINEAR),
         ),
         (
-            ablation.ablate_head,
+            interpret.ablate_head,
             ValueError,
             lambda: ablated(2, 2),
             lambda: ablated(0, 3),
@@ -436,7 +434,7 @@ def table(folder):
             ValueError,
             lambda: position.sinusoidal_grid(2, 2, 6),
         ),
-        (record_attention, ValueError, recorded),
+        (interpret.record_attention, ValueError, recorded),
         (
             seq2seq.Encoder.forward,
             RuntimeError,
@@ -468,8 +466,8 @@ def table(folder):
             FloatingPointError,
             lambda: train(lambda model, batch: model(batch).mean() * torch.inf),
         ),
-        (training.fit, progress_bar.Stopped, lambda: train(interrupted)),
-        (progress_bar.progress_bar, progress_bar.Stopped, stop_in_a_bar),
+        (training.fit, notebook.Stopped, lambda: train(interrupted)),
+        (notebook.progress_bar, notebook.Stopped, stop_in_a_bar),
         (
             training.warmup_cosine,
             ValueError,
@@ -505,10 +503,10 @@ def table(folder):
         ),
         (vit.from_torchvision, ValueError, lambda: vit.from_torchvision(LINEAR)),
         (
-            widgets.explore,
+            notebook.explore,
             ValueError,
-            lambda: widgets.explore(lambda x: x, x=None),
-            lambda: widgets.explore(lambda x=3: x, x=(0, 1)),
+            lambda: notebook.explore(lambda x: x, x=None),
+            lambda: notebook.explore(lambda x=3: x, x=(0, 1)),
         ),
         (
             windows.cyclic_shift_mask,

@@ -15,7 +15,7 @@ from pathlib import Path
 from tools.dependencies import fingerprint
 from tools.files import write_whole
 from tools.notebooks import STOPPED, chapters, read_notebook, run, write_notebook
-from tutorial_lib.widgets import VIEW
+from tutorial_lib.notebook.widgets import VIEW
 
 NOTEBOOK_METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
