@@ -209,7 +209,7 @@ def try_out(options, name, settings):
 
 def side_by_side(path, workers, measure, arguments):
     """Call ``measure`` with each of the arguments, and append the rows it returns."""
-    if workers == 1:  # so that several processes can share the batches of one
+    if workers == 1:
         for some in arguments:
             for row in measure(*some):
                 append(path, row)

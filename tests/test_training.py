@@ -131,15 +131,15 @@ class TestTheLoop:
         assert not model.training
 
     def test_batches_are_told_the_epoch(self):
-        class Batches(list):
-            epochs = []
+        epochs = []
 
+        class Batches(list):
             def set_epoch(self, epoch):
-                self.epochs.append(epoch)
+                epochs.append(epoch)
 
         model = line()
         fit(model, Batches(BATCHES), squared, optimizer=sgd(model), epochs=2)
-        assert Batches.epochs == [0, 1]
+        assert epochs == [0, 1]
 
     def test_ctrl_c_ends_the_cell_and_says_in_one_line_where(self):
         def stopped(model, batch):
