@@ -83,6 +83,11 @@ def recorded():
         LINEAR(X)
 
 
+def knocked_out():
+    with interpret.attention_knockout([LINEAR], MASK.bool()):
+        pass
+
+
 def ablated(head, num_heads):
     with interpret.ablate_head(LINEAR, head, num_heads):
         pass
@@ -150,6 +155,7 @@ def table(folder):
             lambda: ablated(2, 2),
             lambda: ablated(0, 3),
         ),
+        (interpret.attention_knockout, ValueError, knocked_out),
         (
             attention.masked_softmax,
             ValueError,

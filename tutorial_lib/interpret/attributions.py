@@ -16,8 +16,8 @@ def rollout(maps):
     in a list or in the dictionary that `record_attention` makes. In each layer, half of
     a token is what it attends to, on average over the heads, and half stays what it
     was. Returns (batch, token, token): how much of each query comes from each input.
-    Raises ValueError for maps that are not square or not equally large. Abnar and
-    Zuidema (2020), section 3.
+    Raises ValueError for maps that are not square or not equally large.
+    Abnar and Zuidema (2020), section 3.
     """
     if isinstance(maps, Mapping):
         maps = maps.values()

@@ -78,7 +78,7 @@ def explore(draw, labels=None, **controls):
         return
 
     import ipywidgets
-    from IPython.display import display
+    from IPython.display import HTML, display
 
     inputs = {
         name: _widget(control, values[name], names[name])
@@ -92,7 +92,7 @@ def explore(draw, labels=None, **controls):
 
     shown = ipywidgets.interactive_output(redraw, inputs)
     page = ipywidgets.Output(layout={"display": "none"})
-    page.append_display_data({"text/html": PAGE})
+    page.append_display_data(HTML(PAGE))
     box = ipywidgets.VBox([*inputs.values(), status, shown, page])
     box.add_class("tutorial-controls")
     display(box)
