@@ -47,7 +47,7 @@ def train(name, text, published, seed, steps):
     model = make(name, len(text.characters), published, variant=VARIANTS[name], **SIZES)
     model.cuda()
     optimizer = adamw(model, 0.001)
-    loss = loss_of(name)
+    bfloat16 = torch.autocast("cuda", dtype=torch.bfloat16)
     cosine = warmup_cosine(100, steps)
     generator = torch.Generator().manual_seed(seed)
     points = []
@@ -56,20 +56,20 @@ def train(name, text, published, seed, steps):
     def batches():
         for step in range(steps + 1):
             if step % EVERY == 0:
-                with watch, in_bfloat16():
+                with watch, bfloat16:
                     bits = bits_per_character(name, model, text.valid, SIZES["context"])
                     points.append((bits, step, copy.deepcopy(model.state_dict())))
             if step < steps:
                 yield text.batch(BATCH, SIZES["context"], generator)
 
-    def loss_in_bfloat16(model, batch):
-        with in_bfloat16():
-            return loss(model, batch)
+    def loss(model, batch):
+        with bfloat16:
+            return loss_of(name)(model, batch)
 
     fit(
         model,
         batches(),
-        loss_in_bfloat16,
+        loss,
         optimizer=optimizer,
         epochs=1,
         schedule=lambda step: 0.1 + 0.9 * cosine(step) if step > 100 else step / 100,
@@ -77,7 +77,7 @@ def train(name, text, published, seed, steps):
     )
     valid, step, weights = min(points, key=lambda point: point[0])
     model.load_state_dict(weights)
-    with in_bfloat16():
+    with bfloat16:
         test = bits_per_character(name, model, text.test, SIZES["context"])
     row = {"contender": name, "seed": seed, "steps": steps}
     row.update(

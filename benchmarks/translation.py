@@ -40,7 +40,7 @@ from tutorial_lib import transformer
 from tutorial_lib.data import Batches, Vocabulary, detokenize, load_translation
 from tutorial_lib.decoding import translate
 from tutorial_lib.metrics import bleu, exact_match
-from tutorial_lib.progress_bar import progress_bar
+from tutorial_lib.notebook import progress_bar
 from tutorial_lib.seq2seq import AttentionDecoder, Decoder, Encoder, Seq2Seq
 from tutorial_lib.training import fit, token_losses, warmup_cosine
 
@@ -218,7 +218,6 @@ def train(model, data, run):
         epochs=1,  # of that stream, which holds several of the data
         schedule=lambda step: factor(1000 * clock.seconds() / SECONDS),
         seed=run.seed,
-        progress=False,
     )
     return {"cpu_seconds": f"{clock.seconds():.1f}", "steps": len(history.losses)}
 

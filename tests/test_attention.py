@@ -15,9 +15,9 @@ from tutorial_lib.attention import (
     nadaraya_watson,
     scaled_dot_product_attention,
 )
+from tutorial_lib.interpret import record_attention
 from tutorial_lib.kernels import boxcar, gaussian
 from tutorial_lib.masks import causal_mask, padding_mask, window_mask
-from tutorial_lib.recording import record_attention
 
 SOME_EMPTY_ROWS = causal_mask(5) & (torch.arange(5) > 1)
 MASKS = {

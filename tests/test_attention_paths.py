@@ -14,13 +14,13 @@ from tutorial_lib.attention import (
     attention_weights,
     scaled_dot_product_attention,
 )
+from tutorial_lib.interpret import record_attention
 from tutorial_lib.masks import causal_mask
 from tutorial_lib.position import (
     PositionedAttention,
     RelativePositionBias,
     RotaryEncoding,
 )
-from tutorial_lib.recording import record_attention
 
 BATCH, HEAD, QUERY, KEY = 2, 2, 3, 5
 SCORES = (BATCH, HEAD, QUERY, KEY)

@@ -16,7 +16,7 @@ from tutorial_lib.attention import (
     MultiHeadAttention,
     scaled_dot_product_attention,
 )
-from tutorial_lib.recording import record_attention
+from tutorial_lib.interpret import record_attention
 from tutorial_lib.transformer import DecoderLayer, EncoderLayer
 
 LAYERS = within("layers of a Transformer, one and several")

@@ -6,7 +6,7 @@ import torch
 from tutorial_lib.attention import KVCache
 from tutorial_lib.decoding import generate, greedy
 from tutorial_lib.gpt import GPT
-from tutorial_lib.recording import record_attention
+from tutorial_lib.interpret import record_attention
 
 
 def make_gpt(seed=0):

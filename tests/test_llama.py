@@ -7,9 +7,9 @@ from torch import nn
 
 from tutorial_lib.attention import KVCache
 from tutorial_lib.decoding import generate, greedy
+from tutorial_lib.interpret import record_attention
 from tutorial_lib.llama import GroupedQueryAttention, Llama, RMSNorm, SwiGLU
 from tutorial_lib.position import apply_rope, frequencies
-from tutorial_lib.recording import record_attention
 
 
 def make_llama(num_kv_heads=2):

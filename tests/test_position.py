@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tutorial_lib.attention import KVCache, MultiHeadAttention
+from tutorial_lib.interpret import record_attention
 from tutorial_lib.masks import padding_mask
 from tutorial_lib.position import (
     ALiBi,
@@ -21,7 +22,6 @@ from tutorial_lib.position import (
     sinusoidal_grid,
     sinusoids,
 )
-from tutorial_lib.recording import record_attention
 
 
 @pytest.fixture(autouse=True)

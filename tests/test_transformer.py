@@ -9,9 +9,9 @@ from torch import nn
 
 from tutorial_lib.data.text import BOS
 from tutorial_lib.decoding import beam_search, greedy
+from tutorial_lib.interpret import record_attention
 from tutorial_lib.masks import causal_mask, padding_mask
 from tutorial_lib.position import sinusoids
-from tutorial_lib.recording import record_attention
 from tutorial_lib.transformer import (
     Decoder,
     DecoderLayer,

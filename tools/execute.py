@@ -20,7 +20,7 @@ from tools.notebooks import (
     source_of,
     write_notebook,
 )
-from tutorial_lib.widgets import VIEW
+from tutorial_lib.notebook.widgets import VIEW
 
 PACKAGES = ("tutorial_lib", "tutorial_exercises", "tutorial_figures")
 NOTEBOOK_METADATA = {

@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 
 from tutorial_lib.data.text import BOS, EOS, pad
-from tutorial_lib.progress_bar import progress_bar
+from tutorial_lib.notebook import progress_bar
 
 
 @torch.no_grad()

@@ -10,7 +10,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from tools.form import FOLD
 from tools.repository import write_repository
-from tutorial_lib import notebook
+from tutorial_lib.notebook import folds
 
 ROOT = Path(__file__).parents[2]
 FORK = "https://github.com/you/fork"
@@ -127,7 +127,7 @@ def cell(source, data=None, *tags, **metadata):
 
 def folded(printed):
     """Return an output as a notebook stores it behind a question."""
-    page = notebook.FOLDED.format(f"<pre>{printed}</pre>")
+    page = folds.folded(f"<pre>{printed}</pre>")
     return {"text/plain": printed, "text/html": page}
 
 

@@ -26,7 +26,7 @@ RUN_ALL = "void window.jupyterapp.commands.execute('notebook:run-all-cells')"
 MARK = "node => getComputedStyle(node, '::before').content"
 PREPARE = """\
 from tutorial_lib.notebook import claim, prepare_notebook
-from tutorial_lib.widgets import explore
+from tutorial_lib.notebook import explore
 prepare_notebook()"""
 EXPLORE = """\
 def draw(number=2, word="so", grid=[[False, False]]):
@@ -186,15 +186,12 @@ def test_a_screen_reader_is_told_names_and_states(page):
 
 def test_an_error_is_a_sentence_and_the_picture_stays(page):
     page.locator(".noUi-handle").press("ArrowRight")
-    said = playwright.expect(page.locator(".jupyter-widgets [role=status]"))
-    said.to_have_text("Four is not allowed here.", timeout=PATIENCE)
+    status = playwright.expect(page.locator(".jupyter-widgets [role=status]"))
+    status.to_have_text("Four is not allowed here.", timeout=PATIENCE)
     expect(page, "drawn 3 and [False, True]")
-    opacity = "picture => getComputedStyle(picture).opacity"
-    assert picture(page).evaluate(opacity) == "0.35"
     page.locator(".noUi-handle").press("ArrowRight")
     expect(page, "drawn 5 and [False, True]")
-    said.to_have_text("", timeout=PATIENCE)
-    assert picture(page).evaluate(opacity) == "1"
+    status.to_have_text("", timeout=PATIENCE)
 
 
 def test_a_bar_of_progress_is_not_in_the_saved_notebook(page, lab):

@@ -9,9 +9,8 @@ from figures_in_browser import LETTERS, WRITER, press, readout, writing
 from tutorial_figures import show_writing
 from tutorial_figures.fragment import shipped
 from tutorial_figures.writing import encode, in_8_bits
-from tutorial_lib.ablation import ablate_head
 from tutorial_lib.gpt import GPT
-from tutorial_lib.recording import record_attention
+from tutorial_lib.interpret import ablate_head, record_attention
 
 CODE = "".join(map(shipped, ("base.js", "colors.js", "writing_model.js")))
 READ = """

@@ -1,7 +1,4 @@
-"""Progress: a bar in a terminal or a notebook, which is gone when the work is done.
-
-This module does not know what is being counted.
-"""
+"""Progress: a bar in a terminal or a notebook, which is gone when the work is done."""
 
 import os
 from contextlib import contextmanager
@@ -23,13 +20,18 @@ def progress_bar(total, *, unit="step", shown=True):
     """
     from tqdm import auto, notebook
 
-    hidden = not shown or os.environ.get("TQDM_DISABLE")  # tqdm.notebook ignores it
-    options = {"disable": True if hidden else None}  # None: also in a log file
-    options |= {"total": total, "unit": unit, "leave": False, "delay": 0.5}
     kind = auto.tqdm
     if issubclass(kind, notebook.tqdm):
         kind = _leaves_no_trace(notebook.tqdm)
-    with _counts_hidden(kind)(**options) as bar:
+    is_hidden = not shown or os.environ.get("TQDM_DISABLE")  # tqdm.notebook ignores it
+    bar = _counts_hidden(kind)(
+        total=total,
+        unit=unit,
+        leave=False,
+        delay=0.5,
+        disable=True if is_hidden else None,  # None: also in a log file
+    )
+    with bar:
         try:
             yield bar
         except KeyboardInterrupt:
