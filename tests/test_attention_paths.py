@@ -1,4 +1,4 @@
-"""One number on every path: explicit, fused, watched, cached; all models are watched."""
+"""One number on every path: explicit, fused, watched, cached; models are watched."""
 
 import pytest
 import torch
