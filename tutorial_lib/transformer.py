@@ -13,7 +13,10 @@ from tutorial_lib.position import SinusoidalEncoding
 
 
 class FeedForward(nn.Module):
-    """Give every token the same small network: Vaswani et al. (2017), equation 2."""
+    """Pass every token through the same two linear layers, with ReLU between them.
+
+    Vaswani et al. (2017), equation 2. Later models have another ``activation``.
+    """
 
     def __init__(self, d_model, d_ff, *, activation=torch.relu):
         super().__init__()
