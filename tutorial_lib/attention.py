@@ -54,7 +54,7 @@ def scaled_dot_product_attention(queries, keys, values, mask=None):
 
 
 class AdditiveAttention(nn.Module):
-    """Attention whose scores come from a small network: w_v · tanh(W_Q q + W_K k).
+    """Attention with scores from a feed-forward network: w_v · tanh(W_Q q + W_K k).
 
     Queries and keys may differ in size. Bahdanau et al. (2015), appendix A.1.2.
     """
