@@ -10,6 +10,7 @@ from torch import nn
 
 from tutorial_lib.attention import (
     AdditiveAttention,
+    CausalSelfAttention,
     KVCache,
     MultiHeadAttention,
     masked_softmax,
@@ -202,33 +203,27 @@ def test_no_attention_changes_its_inputs(attend):
 
 
 class TestKVCache:
-    def test_it_holds_for_each_layer_what_was_appended_in_order(self):
-        cache, (K, V) = KVCache(), torch.randn(2, 3, 2, 5, 4)
-        assert cache.length == 0
-        for size in (2, 1, 2):
-            new = slice(cache.length, cache.length + size)
-            found = cache.append("one", K[:, :, new], V[:, :, new])
-            held = K[:, :, : new.stop], V[:, :, : new.stop]
-            assert all(map(torch.equal, found, held))
-            assert cache.length == new.stop
-        assert all(map(torch.equal, cache.append("other", V, K), (V, K)))
-        assert cache["one"][0].equal(K)
+    def test_a_layer_s_keys_and_values_grow_by_those_appended(self):
+        cache = KVCache()
+        K, V = torch.randn(2, 3, 2, 5, 4)
+        cache.append("first", K[..., :2, :], V[..., :2, :])
+        cached_K, cached_V = cache.append("first", K[..., 2:, :], V[..., 2:, :])
+        assert cached_K.equal(K)
+        assert cached_V.equal(V)
+        assert cache.num_tokens("first") == 5
+        assert cache.num_tokens("second") == 0
 
     @pytest.mark.parametrize("sizes", [[1] * 6, [2, 3, 1], [6]])
-    @pytest.mark.parametrize("mask", [None, padding_mask([6, 4], 6)])
-    def test_pieces_of_a_text_give_what_the_whole_gives(self, sizes, mask):
-        layer, x, cache = MultiHeadAttention(8, 2), torch.randn(2, 6, 8), KVCache()
-        whole, pieces = layer(x, x, x, mask, causal=True), []
-        for piece in x.split(sizes, dim=1):
-            end = cache.length + piece.shape[1]
-            own = mask if mask is None else mask[..., :end]
-            options = {"causal": True, "kv_cache": cache}
-            pieces.append(layer(piece, piece, piece, own, **options))
-        torch.testing.assert_close(torch.cat(pieces, dim=1), whole)
+    def test_tokens_read_in_pieces_give_what_the_whole_gives(self, sizes):
+        attention = CausalSelfAttention(8, 2)
+        x = torch.randn(2, 6, 8)
+        cache = KVCache()
+        pieces = [attention(piece, cache) for piece in x.split(sizes, dim=1)]
+        torch.testing.assert_close(torch.cat(pieces, dim=1), attention(x))
 
-    def test_without_keys_a_query_attends_to_those_in_the_cache(self):
-        layer, cache = MultiHeadAttention(8, 2), KVCache()
-        queries, keys = torch.randn(2, 3, 8), torch.randn(2, 5, 8)
-        expected = layer(queries, keys, keys, kv_cache=cache)
-        assert layer(queries, None, None, kv_cache=cache).equal(expected)
-        assert cache.length == 5
+
+def test_causal_self_attention_is_attention_under_a_causal_mask():
+    attention = CausalSelfAttention(8, 2)
+    x = torch.randn(2, 6, 8)
+    by_mask = MultiHeadAttention.forward(attention, x, x, x, causal_mask(6))
+    torch.testing.assert_close(attention(x), by_mask)
