@@ -8,11 +8,11 @@ from tutorial_lib.position import SinusoidalEncoding
 
 CODE = {
     "model": transformer.Transformer,
-    "encoder": transformer.Encoder,
-    "decoder": transformer.Decoder,
+    "encoder": transformer.TransformerEncoder,
+    "decoder": transformer.TransformerDecoder,
     "encoder block": transformer.EncoderLayer,
     "decoder block": transformer.DecoderLayer,
-    "embedding": transformer.Embeddings,
+    "embedding": transformer.TransformerEncoder,
     "position": SinusoidalEncoding,
     "attention": MultiHeadAttention,
     "padding mask": padding_mask,
