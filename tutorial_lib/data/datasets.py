@@ -114,7 +114,10 @@ def _hold_out(pairs, held_out, seed):
     for pair in pairs:
         groups[pair.source].append(pair)
     cuts = sources[number:], sources[held_out:number], sources[:held_out]
-    return [[pair for source in cut for pair in groups[source]] for cut in cuts]
+    parts = []
+    for cut in cuts:
+        parts.append([pair for source in cut for pair in groups[source]])
+    return parts
 
 
 def _assemble(name, train, valid, test, most):
@@ -123,14 +126,15 @@ def _assemble(name, train, valid, test, most):
     for pair in (*test, *valid):
         references.setdefault(pair.source, []).append(pair.target)
     train = [pair for pair in train if pair.source not in references][:most]
-    vocabularies = [
-        Vocabulary(sentences, min_count=MIN_COUNTS[name])
-        for sentences in zip(
-            *((pair.source, pair.target) for pair in train), strict=True
-        )
-    ]
+    sources = [pair.source for pair in train]
+    targets = [pair.target for pair in train]
     return Translation(
-        train, _one_each(valid), _one_each(test), *vocabularies, references
+        train,
+        _one_each(valid),
+        _one_each(test),
+        Vocabulary(sources, min_count=MIN_COUNTS[name]),
+        Vocabulary(targets, min_count=MIN_COUNTS[name]),
+        references,
     )
 
 
@@ -166,8 +170,10 @@ class ImageBatches:
 
     def __init__(self, images, *, batch_size, seed=0):
         check_counts(batch_size=batch_size)
-        self.images, self.batch_size = images, batch_size
-        self.seed, self.epoch = seed, 0
+        self.images = images
+        self.batch_size = batch_size
+        self.seed = seed
+        self.epoch = 0
 
     def set_epoch(self, epoch):
         """Choose the shuffle of the next iteration, as torch's samplers do."""
@@ -218,7 +224,8 @@ def _clothes(folder, seed):
 
     for part in ("train", "test"):
         clothes = FashionMNIST(folder, train=part == "train", download=True)
-        images, labels = clothes.data.unsqueeze(1) / 255, clothes.targets
+        images = clothes.data.unsqueeze(1) / 255
+        labels = clothes.targets
         rows = random.Random(f"{part} {seed}").sample(range(len(labels)), len(labels))
         yield Images(images[rows], labels[rows])
 
@@ -228,7 +235,9 @@ def _balanced_order(labels, rng):
 
     Each label's rows, at random, are spread evenly from 0 to 1 and sorted together.
     """
-    counts, seen, positions = Counter(labels), Counter(), {}
+    counts = Counter(labels)
+    seen = Counter()
+    positions = {}
     for row in rng.sample(range(len(labels)), len(labels)):
         label = labels[row]
         positions[row] = (seen[label] + rng.random()) / counts[label]

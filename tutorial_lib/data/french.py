@@ -66,7 +66,8 @@ def _candidates(words, *, sense=True):
 
     Without ``sense`` an adjective may be said of any noun.
     """
-    shown, subjects = {*words}, _phrases(as_object=False, sense=sense)
+    shown = set(words)
+    subjects = _phrases(as_object=False, sense=sense)
     negations = [name for name, (_, french) in NEGATIONS.items() if french in shown]
     for cut in range(1, len(words)):
         for subject in subjects.get(words[:cut], ()):
@@ -125,7 +126,8 @@ def _noun_phrases(name, *, sense):
     if sense:
         return noun_phrases(name, indefinite=True)
     adjectives = [(), *((one,) for one in ADJECTIVES), *permutations(ADJECTIVES, 2)]
-    english, numbers = NOUNS[name].english, (False, True)
+    english = NOUNS[name].english
+    numbers = (False, True)
     return [
         noun_phrase(name, determiner, said, plural=plural)
         for determiner, entry in DETERMINERS.items()

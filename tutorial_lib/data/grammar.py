@@ -29,7 +29,7 @@ from tutorial_lib.data.lexicon import (
 from tutorial_lib.data.text import SentencePair
 
 BEFORE_VOWEL = {word: f"{word[:-1]}'" for word in ("le", "la", "je", "me", "ne", "de")}
-BEFORE_VOWEL |= {"que": "qu'", "ce": "cet", "ma": "mon", "sa": "son"}
+BEFORE_VOWEL.update({"que": "qu'", "ce": "cet", "ma": "mon", "sa": "son"})
 
 
 class Referent(NamedTuple):
@@ -91,7 +91,8 @@ def noun_phrases(noun, *, indefinite):
     The weights of these Phrases are in a dict: two in five of those drawn by them have
     no adjective, most others one.
     """
-    weights, entry = {}, NOUNS[noun]
+    weights = {}
+    entry = NOUNS[noun]
     for name, determiner in DETERMINERS.items():
         if name == "a" and not (indefinite and entry.kind != "mass"):
             continue

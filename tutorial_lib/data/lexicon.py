@@ -155,8 +155,9 @@ class Determiner(NamedTuple):
 
 def _rows(table):
     """Read a table: the name of each row, and its cells as tuples of words."""
-    rows = (row.split("|") for row in table.strip().split("\n"))
-    return ((row[0].split()[0], *(tuple(cell.split()) for cell in row)) for row in rows)
+    for line in table.strip().split("\n"):
+        cells = [tuple(cell.split()) for cell in line.split("|")]
+        yield (cells[0][0], *cells)
 
 
 def _two(words):

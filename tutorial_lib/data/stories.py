@@ -59,7 +59,8 @@ def split(train, valid, test, *, seed, longer=()):
     """
     if isinstance(longer, int) or not {*longer} <= {*LONGER}:
         raise ValueError(f"longer must list numbers from 3 to 6, got {longer!r}")
-    rng, seen = random.Random(f"grammar {seed}"), set()
+    rng = random.Random(f"grammar {seed}")
+    seen = set()
     parts = [_distinct(rng, count, CLAUSES, seen) for count in (train, valid, test)]
     for number in longer:
         parts[-1] += _distinct(rng, test // len(CLAUSES), (number,), seen)
@@ -79,7 +80,8 @@ def _distinct(rng, count, clauses, seen):
 
 def make_story(rng, clauses):
     """Draw so many ``clauses`` that make sense together, as a list of Clause."""
-    story, tries = [], 0
+    story = []
+    tries = 0
     while len(story) < clauses:
         tries += 1
         if tries % TRIES == 0:
@@ -93,9 +95,11 @@ def make_story(rng, clauses):
 def _draft(rng, story):
     """Draw a clause that might continue ``story``; None if nobody is left for it."""
     conjunction = _draw(rng, _CONJUNCTIONS) if story else None
-    verb, negation = _draw(rng, _VERBS), _draw(rng, _NEGATIONS)
+    verb = _draw(rng, _VERBS)
+    negation = _draw(rng, _NEGATIONS)
     subjects, objects = _roles(verb, negation)
-    subject, complement = _participant(rng, story, subjects), None
+    subject = _participant(rng, story, subjects)
+    complement = None
     if subject and verb == "are" and subject.referent.person == 3:
         adjectives = NOUNS[subject.referent.noun or "man"].adjectives
         complement = predicate(rng.choice(adjectives), subject.referent)
@@ -127,7 +131,8 @@ def _participant(rng, story, allowed, beside=None):
     if known and rng.random() < _PRONOUN:
         return pronoun(rng.choice(known), as_object=beside is not None)
     taken = {who.noun for clause in story for who in clause.referents}
-    taken |= {beside.referent.noun} if beside else set()
+    if beside:
+        taken.add(beside.referent.noun)
     names = _noun_weights(allowed, taken)
     if not names:
         return None
@@ -246,7 +251,8 @@ def _drawn(clause):
 
 def _named(phrase, allowed, beside=None):
     """Return how likely ``_participant`` is to draw a phrase for a first clause."""
-    known, who = _possible(_UNNAMED, allowed, beside), phrase.referent
+    known = _possible(_UNNAMED, allowed, beside)
+    who = phrase.referent
     if phrase.tags == ("PRON",):
         return _PRONOUN * known.count(who) / max(len(known), 1)
     names = _noun_weights(allowed, {beside.referent.noun} if beside else ())

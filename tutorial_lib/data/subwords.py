@@ -24,7 +24,8 @@ class SubwordTokenizer:
     unk, bos, eos = range(3)
 
     def __init__(self, tokens, scores):
-        self.tokens, self.scores = list(tokens), list(scores)
+        self.tokens = list(tokens)
+        self.scores = list(scores)
         self._ids = {token: i for i, token in reversed([*enumerate(self.tokens)][259:])}
 
     def __len__(self):
@@ -35,9 +36,11 @@ class SubwordTokenizer:
         ids = [self.bos]
         for character in f" {text}" if text else "":  # as if a word stood before it
             ids += self._character(character)
-        while (best := self._best_merge(ids)) is not None:
+        best = self._best_merge(ids)
+        while best is not None:
             merged = self._ids[self.tokens[ids[best]] + self.tokens[ids[best + 1]]]
             ids[best : best + 2] = [merged]
+            best = self._best_merge(ids)
         return ids
 
     def _character(self, character):
@@ -75,7 +78,9 @@ def read_tokenizer(path):
     An int32 is the length of the longest token; each token is its score as float32, its
     length as int32, and its bytes. Raises ValueError for another file, or a part of it.
     """
-    content, tokens, scores = Path(path).read_bytes(), [], []
+    content = Path(path).read_bytes()
+    tokens = []
+    scores = []
     position = 4
     try:
         while position < len(content):
