@@ -35,7 +35,7 @@ PROMPT = "To be, or not to be"
 
 
 def make(characters):
-    return Llama(len(characters), 64, 4, 4, 4, max_tokens=CONTEXT)
+    return Llama(len(characters), 64, 4, 4, num_kv_heads=4, d_ff=172)
 
 
 def train(text, rate, seconds, seed):

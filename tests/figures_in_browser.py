@@ -58,7 +58,7 @@ TEXT = ["<bos>", "cats", "sleep", "<eos>"]
 LETTERS = [*"abcde \n"]
 with torch.random.fork_rng():
     torch.manual_seed(7)
-    WRITER = Llama(len(LETTERS), 16, 4, 2, 2, max_tokens=24)
+    WRITER = Llama(len(LETTERS), 16, 4, 2, num_kv_heads=2, d_ff=44)
     for weight in WRITER.parameters():
         torch.nn.init.normal_(weight)
 in_8_bits(WRITER)
@@ -83,7 +83,9 @@ positions = maker(figures.show_positions, 40, 8)
 sampling = maker(figures.show_sampling, SCORES, NAMES)
 softmax = maker(figures.show_softmax, SCORES, labels=NAMES, d_k=64)
 windows = maker(figures.show_windows)
-writing = maker(figures.show_writing, WRITER, LETTERS, "a bad cab", length=20)
+writing = maker(
+    figures.show_writing, WRITER, LETTERS, "a bad cab", length=20, max_tokens=24
+)
 MAKERS = (architecture, attention, generation, induction, kernel_regression, learning)
 MAKERS += (objects, patches, positions, sampling, softmax, windows, writing)
 FIGURES = {make().name: make for make in MAKERS}

@@ -7,7 +7,7 @@ import pytest
 
 from tutorial_lib.data import french
 from tutorial_lib.data.french import french_sentences, grammatical, probability
-from tutorial_lib.data.grammar import translate
+from tutorial_lib.data.grammar import translate_clauses
 from tutorial_lib.data.stories import clause_probability, make_story
 
 
@@ -44,7 +44,7 @@ def test_a_clause_is_as_likely_as_it_is_drawn():
     assert len(often) > 30
     for clause in often:
         mean = count * clause_probability(clause)
-        assert abs(clauses[clause] - mean) < 5 * mean**0.5, translate([clause]).target
+        assert abs(clauses[clause] - mean) < 5 * mean**0.5, translate_clauses([clause]).target
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_all_ways_to_say_a_thing_are_added_up():
     ways = [
         clause.subject.source[0]
         for clause in clauses
-        if translate([clause]).target == words
+        if translate_clauses([clause]).target == words
     ]
     assert sorted(ways) == ["her", "his"]
 

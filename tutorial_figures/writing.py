@@ -24,23 +24,25 @@ MAPS |= {"feed_forward.W_gate": "gate", "feed_forward.W_up": "up"}
 MAPS |= {"feed_forward.W_down": "down"}
 
 
-def show_writing(model, words, prompt, *, length=60, temperature=0.8, title=None):
+def show_writing(
+    model, words, prompt, *, length=60, max_tokens=128, temperature=0.8, title=None
+):
     """Show a language model that goes on with what the reader types.
 
     ``words`` are the names of its vocabulary, single characters or words that are
     joined by spaces; ``prompt`` is a text of them. What the model writes after it, up
-    to ``length`` tokens in all, is seen at first. Raises ValueError for a prompt with
-    other words, for a length beyond what the model reads, and for a model that is no
-    `GPT` or `Llama` of the library.
+    to ``length`` tokens in all, is seen at first; the page writes up to ``max_tokens``.
+    Raises ValueError for a prompt with other words, for a length beyond max_tokens, and
+    for a model that is no `GPT` or `Llama` of the library.
     """
     words = [str(word) for word in words]
     separator = "" if all(len(word) == 1 for word in words) else " "
     spec, weights = packed(model)
-    data = {"words": words, "separator": separator, "sizes": _sizes(model)}
+    data = {"words": words, "separator": separator, "sizes": _sizes(model, max_tokens)}
     if len(words) != model.token_embedding.num_embeddings:
         raise ValueError(f"{len(words)} words do not name the model's vocabulary")
-    if length > length_of(model):
-        raise ValueError(f"length must be at most {length_of(model)}, got {length}")
+    if length > max_tokens:
+        raise ValueError(f"length must be at most {max_tokens}, got {length}")
     model = in_8_bits(copy.deepcopy(model)).eval()
     given = encode(prompt, words, separator)
     tokens = _write(model, given, length, temperature)
@@ -133,24 +135,22 @@ def _named(model):
     return found
 
 
-def _sizes(model):
+def _sizes(model, max_tokens):
     """Return the numbers that a page needs besides the weights."""
     attention = model.layers[0].attention
-    d_model, num_heads = model.token_embedding.embedding_dim, attention.num_heads
-    sizes = {"d_model": d_model, "num_heads": num_heads, "max_tokens": length_of(model)}
-    kv_size = attention.W_K.out_features
-    sizes["num_kv_heads"] = kv_size * num_heads // d_model
-    sizes["num_layers"] = len(model.layers)
-    rotary = getattr(attention, "rotary", None)
-    sizes["frequencies"] = [] if rotary is None else rotary.frequencies.tolist()
-    return sizes
+    from tutorial_lib.position import frequencies
 
-
-def length_of(model):
-    """Return the longest text that the model reads."""
-    if hasattr(model, "max_tokens"):
-        return model.max_tokens
-    return model.position_embedding.num_embeddings
+    omega = []
+    if hasattr(attention, "rope_base"):
+        omega = frequencies(attention.d_k, attention.rope_base).tolist()
+    return {
+        "d_model": model.token_embedding.embedding_dim,
+        "num_heads": attention.num_heads,
+        "max_tokens": max_tokens,
+        "num_kv_heads": attention.W_K.out_features // attention.d_k,
+        "num_layers": len(model.layers),
+        "frequencies": omega,
+    }
 
 
 def _write(model, tokens, length, temperature):
