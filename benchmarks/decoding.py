@@ -27,7 +27,11 @@ from tutorial_lib.decoding import greedy
 from tutorial_lib.masks import causal_mask
 from tutorial_lib.transformer import Decoder, Encoder, Transformer
 
-VOCAB, D_MODEL, NUM_HEADS, D_FF, NUM_LAYERS = 1000, 256, 4, 1024, 2
+VOCAB = 1000
+D_MODEL = 256
+NUM_HEADS = 4
+D_FF = 1024
+NUM_LAYERS = 2
 LENGTHS = (8, 16, 32, 64, 128)  # tokens that are generated, and of the source
 CASES = [(1, length) for length in LENGTHS] + [(32, length) for length in LENGTHS[:-1]]
 NEVER = -1  # no token ends a sentence, so that all are equally long
@@ -120,17 +124,19 @@ def make_contenders():
 def measure(contenders, batch, length, rounds):
     """Return the CPU seconds of each contender, a list over rounds."""
     source = torch.randint(0, VOCAB, (batch, length))
-    lengths, first = torch.full((batch,), length), torch.full((batch, 1), BOS)
-    seconds, found = {name: [] for name in contenders}, {}
+    lengths = torch.full((batch,), length)
+    first = torch.full((batch, 1), BOS)
+    seconds = {name: [] for name in contenders}
+    generated = {}
     options = {"max_new_tokens": length, "eos": NEVER}
     for _ in range(rounds):
         for name, model in contenders.items():
             start = time.process_time()
             with torch.no_grad():
                 state = model.encode(source, lengths)
-            found[name] = greedy(model, first, state, **options).tokens
+            generated[name] = greedy(model, first, state, **options).tokens
             seconds[name].append(time.process_time() - start)
-    if len({str(tokens) for tokens in found.values()}) > 1:
+    if len({str(tokens) for tokens in generated.values()}) > 1:
         raise SystemExit(f"not the same tokens at batch {batch}, {length} tokens")
     return seconds
 
@@ -141,7 +147,8 @@ def main():
     parser.add_argument("--out", default=Path(__file__).with_suffix(".csv"), type=Path)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    contenders, rows = make_contenders(), []
+    contenders = make_contenders()
+    rows = []
     for batch, length in tqdm(CASES, unit="case"):
         seconds = measure(contenders, batch, length, options.rounds)
         for name, times in seconds.items():

@@ -27,8 +27,10 @@ from tutorial_figures.writing import in_8_bits, with_weights
 from tutorial_lib.llama import Llama
 
 HERE = Path(__file__).parent
-ROWS, PAGE = HERE / "front_page.csv", HERE.parent / "book/diagrams/writing.html"
-CONTEXT, BATCH = 128, 24
+ROWS = HERE / "front_page.csv"
+PAGE = HERE.parent / "book/diagrams/writing.html"
+CONTEXT = 128
+BATCH = 24
 RATES = 0.005, 0.01, 0.02
 KEY = "part", "learning_rate", "seconds", "seed"
 PROMPT = "To be, or not to be"
@@ -41,15 +43,21 @@ def make(characters):
 def train(text, rate, seconds, seed):
     """Train a model for some seconds of CPU time; return it and its steps."""
     torch.manual_seed(seed)
-    model, generator = make(text.characters), torch.Generator().manual_seed(seed)
+    model = make(text.characters)
+    generator = torch.Generator().manual_seed(seed)
     blocks = [x for x in model.layers.parameters() if x.ndim == 2]
-    others = [x for x in model.parameters() if all(x is not y for y in blocks)]
+    of_blocks = set(blocks)  # parameters are hashed by identity
+    others = [x for x in model.parameters() if x not in of_blocks]
     optimizers = (
         torch.optim.Muon(blocks, lr=rate, adjust_lr_fn="match_rms_adamw"),
         torch.optim.AdamW(others, lr=rate, betas=(0.9, 0.95), weight_decay=0.0),
     )
-    clock, steps = Clock(), 0
-    while (past := clock.seconds() / seconds) < 1:
+    clock = Clock()
+    steps = 0
+    while True:
+        past = clock.seconds() / seconds
+        if past >= 1:
+            return model, steps
         factor = min(1, (steps + 1) / 50, (1 - past) / 0.4)  # warm-up, then down to 0
         batch = text.batch(BATCH, CONTEXT, generator)
         loss = loss_of(model, batch)
@@ -60,7 +68,6 @@ def train(text, rate, seconds, seed):
         for optimizer in optimizers:
             optimizer.step()
         steps += 1
-    return model, steps
 
 
 def loss_of(model, batch):
@@ -69,7 +76,7 @@ def loss_of(model, batch):
 
 
 @torch.no_grad()
-def judge(model, tokens):
+def evaluate(model, tokens):
     """Return the mean loss, in nats a character, over all of a text in blocks."""
     blocks = tokens[: (len(tokens) - 1) // CONTEXT * CONTEXT].view(-1, CONTEXT)
     nexts = tokens[1 : blocks.numel() + 1].view(-1, CONTEXT)
@@ -94,13 +101,13 @@ def main():
         key = "search", f"{rate}", f"{options.seconds // 12}", "0"
         if key not in done:
             model, steps = train(text, rate, options.seconds // 12, seed=0)
-            write(key, steps, judge(model, text.valid), "")
+            write(key, steps, evaluate(model, text.valid), "")
     best = min(searched(options.seconds // 12), key=lambda row: float(row["valid"]))
     model, steps = train(text, float(best["learning_rate"]), options.seconds, seed=0)
-    valid = judge(model, text.valid)
+    valid = evaluate(model, text.valid)
     in_8_bits(model).eval()
     key = "page", best["learning_rate"], f"{options.seconds}", "0"
-    write(key, steps, valid, judge(model, text.test))
+    write(key, steps, valid, evaluate(model, text.test))
     store(model, text.characters)
 
 

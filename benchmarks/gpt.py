@@ -60,7 +60,9 @@ TOKENS = 768  # in a batch: 12 texts of 64 characters in nanoGPT's example for a
 CONTEXT = 64  # characters; twice as many learn less in the time
 SEARCH = {"learning_rate": (0.003, 0.006, 0.012), "variant": ("first", "second")}
 BUDGETS = (60, 150, 300)  # CPU seconds
-D_MODEL, NUM_HEADS, NUM_LAYERS = 96, 4, 4
+D_MODEL = 96
+NUM_HEADS = 4
+NUM_LAYERS = 4
 WRITING = [(64, 1), (256, 1), (64, 16)]  # characters, texts
 STEPS = [(96, 64, 12), (128, 64, 12), (192, 128, 8)]  # d_model, context, batch
 
@@ -117,11 +119,17 @@ def make(
         activation = squared_relu if variant == "second" else GELU
         options = {"activation": activation, "dropout": dropout}
         return GPT(vocab, d_model, num_heads, num_layers, max_tokens=context, **options)
-    sizes = {"n_layer": num_layers, "n_head": num_heads, "n_embd": d_model}
-    sizes |= {"block_size": context, "vocab_size": vocab, "bias": variant == "first"}
-    sizes |= {"dropout": dropout}
+    config = published.GPTConfig(
+        block_size=context,
+        vocab_size=vocab,
+        n_layer=num_layers,
+        n_head=num_heads,
+        n_embd=d_model,
+        dropout=dropout,
+        bias=variant == "first",
+    )
     with contextlib.redirect_stdout(io.StringIO()):  # it prints its size
-        return published.GPT(published.GPTConfig(**sizes))
+        return published.GPT(config)
 
 
 def loss_of(name):
@@ -146,11 +154,13 @@ def adamw(model, rate):
 @torch.no_grad()
 def bits_per_character(name, model, tokens, context=CONTEXT):
     """Return the mean bits per character, each after half a context at least."""
-    half, total = context // 2, 0.0
+    half = context // 2
+    total = 0.0
     texts = tokens[128 - half :].unfold(0, context + 1, half)  # all from 128 on
     with evaluating(model):
         for some in texts.split(64):
-            inputs, targets = some[:, :-1], some[:, 1:].contiguous()
+            inputs = some[:, :-1]
+            targets = some[:, 1:].contiguous()
             logits = model(inputs) if name != "nanoGPT" else model(inputs, targets)[0]
             losses = F.cross_entropy(logits.transpose(1, 2), targets, reduction="none")
             total += losses[:, half:].sum().item()
@@ -162,7 +172,8 @@ class SharedClock(Clock):
 
     def __init__(self, accelerator):
         super().__init__()
-        self.accelerator, self.now = accelerator, 0.0
+        self.accelerator = accelerator
+        self.now = 0.0
 
     def read(self):
         spent = torch.tensor(self.seconds(), dtype=torch.float64)
@@ -175,7 +186,8 @@ def train_for(seconds, name, model, text, settings, seed):
     accelerator = Accelerator(cpu=True)
     optimizer = adamw(model, settings["learning_rate"])
     model, optimizer = accelerator.prepare(model, optimizer)
-    generator, factor = torch.Generator().manual_seed(seed), warmup_cosine(50, 1000)
+    generator = torch.Generator().manual_seed(seed)
+    factor = warmup_cosine(50, 1000)
     clock = SharedClock(accelerator)
 
     def until_spent():
@@ -218,7 +230,8 @@ def list_search(path):
 def try_out(options, name, settings):
     """Return a row with the validation bits of some settings."""
     torch.set_num_threads(1)
-    text, published = Text(options.folder), load_nanogpt(options.nanogpt)
+    text = Text(options.folder)
+    published = load_nanogpt(options.nanogpt)
     torch.manual_seed(0)
     model = make(name, len(text.characters), published, **settings)
     steps, spent = train_for(BUDGETS[0], name, model, text, settings, 0)
@@ -254,7 +267,8 @@ def found_settings(path, name):
 def measure_text(options, name, settings, seconds, seed):
     """Train one model for some CPU seconds; return how well it predicts, in a row."""
     torch.set_num_threads(1)
-    text, published = Text(options.folder), load_nanogpt(options.nanogpt)
+    text = Text(options.folder)
+    published = load_nanogpt(options.nanogpt)
     torch.manual_seed(seed)
     model = make(name, len(text.characters), published, **settings)
     steps, spent = train_for(seconds, name, model, text, settings, seed)
@@ -262,7 +276,7 @@ def measure_text(options, name, settings, seconds, seed):
         return []
     bits = bits_per_character(name, model, text.test)
     row = {"contender": name, "seconds": seconds, "seed": seed, "bits": f"{bits:.4f}"}
-    row |= settings | {"steps": steps, "cpu_seconds": f"{spent:.1f}"}
+    row.update(settings | {"steps": steps, "cpu_seconds": f"{spent:.1f}"})
     row["parameters"] = sum(weight.numel() for weight in model.parameters())
     row["processes"] = Accelerator(cpu=True).num_processes
     return [row | provenance()]
@@ -291,7 +305,7 @@ def write_times(path, times, units, about):
 
 
 def run_steps(path, published, settings, rounds):
-    """Time training steps of the found variants at three sizes."""
+    """Time training steps of each contender at three sizes."""
     for d_model, context, batch in STEPS:
         calls = {}
         for name in CONTENDERS:
@@ -308,7 +322,8 @@ def run_steps(path, published, settings, rounds):
 
 def make_step(name, model, batch):
     """Close over five steps of training."""
-    optimizer, loss = adamw(model, 1e-6), loss_of(name)
+    optimizer = adamw(model, 1e-6)
+    loss = loss_of(name)
 
     def steps():
         for _ in range(5):

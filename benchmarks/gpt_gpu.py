@@ -29,10 +29,17 @@ from records import append, provenance, read_done
 
 from tutorial_lib.training import fit, warmup_cosine
 
-SIZES = {"d_model": 384, "num_heads": 6, "num_layers": 6}
-SIZES |= {"context": 256, "dropout": 0.2}
+SIZES = {
+    "d_model": 384,
+    "num_heads": 6,
+    "num_layers": 6,
+    "context": 256,
+    "dropout": 0.2,
+}
 VARIANTS = {"GPT": "first", "nanoGPT": "second"}  # as each is published
-BATCH, STEPS, EVERY = 64, 5000, 250
+BATCH = 64
+STEPS = 5000
+EVERY = 250
 
 
 def train(name, text, published, seed, steps):
@@ -43,7 +50,8 @@ def train(name, text, published, seed, steps):
     model, optimizer = accelerator.prepare(model, adamw(model.cuda(), 0.001))
     cosine = warmup_cosine(100, steps)
     generator = torch.Generator().manual_seed(seed)
-    points, watch = [], Watch()
+    points = []
+    watch = Watch()
 
     def batches():
         for step in range(steps + 1):
@@ -68,8 +76,12 @@ def train(name, text, published, seed, steps):
     model.load_state_dict(weights)
     test = bits_per_character(name, model, text.test, SIZES["context"])
     row = {"contender": name, "seed": seed, "steps": steps}
-    row |= {"best_step": step, "bits_valid": f"{valid:.4f}", "bits_test": f"{test:.4f}"}
-    row |= {"bits_valid_end": f"{points[-1][0]:.4f}", "seconds": f"{watch.seconds:.1f}"}
+    row.update(
+        {"best_step": step, "bits_valid": f"{valid:.4f}", "bits_test": f"{test:.4f}"}
+    )
+    row.update(
+        {"bits_valid_end": f"{points[-1][0]:.4f}", "seconds": f"{watch.seconds:.1f}"}
+    )
     row["parameters"] = sum(weight.numel() for weight in model.parameters())
     return row | about()
 
@@ -78,7 +90,8 @@ class Watch:
     """The seconds on the wall since it was made, without those when it stood."""
 
     def __init__(self):
-        self.start, self.seconds = now(), 0.0
+        self.start = now()
+        self.seconds = 0.0
 
     def __enter__(self):
         self.seconds = now() - self.start
@@ -106,7 +119,8 @@ def main():
     options = parser.parse_args()
     if not torch.cuda.is_available():
         raise SystemExit("torch sees no GPU here: benchmarks/gpt.py runs on processors")
-    text, published = Text(options.folder), load_nanogpt(options.nanogpt)
+    text = Text(options.folder)
+    published = load_nanogpt(options.nanogpt)
     for part in ("train", "valid", "test"):
         setattr(text, part, getattr(text, part).cuda())
     for seed in range(options.seeds):

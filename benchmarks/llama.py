@@ -30,7 +30,10 @@ from tutorial_lib.position import RotaryEncoding
 
 CHANGES = ("GPT-2", "RMSNorm, no biases", "SwiGLU", "RoPE", "GQA")
 RATES = (0.0015, 0.003, 0.006, 0.012, 0.024)
-D_MODEL, NUM_HEADS, NUM_KV_HEADS, NUM_LAYERS = 96, 4, 2, 4
+D_MODEL = 96
+NUM_HEADS = 4
+NUM_KV_HEADS = 2
+NUM_LAYERS = 4
 BYTES = 4  # of a float32
 TRIAL = 27.5  # CPU seconds with each learning rate
 
@@ -122,15 +125,15 @@ def main():
         for change in CHANGES:
             key = {"change": change, "learning_rate": rate}
             if (change, str(rate)) not in read_done(search, key):
-                found = measure(text, change, rate, TRIAL, 0)
-                append(search, key | found)
+                result = measure(text, change, rate, TRIAL, 0)
+                append(search, key | result)
     for seed in range(options.seeds):
         for change in CHANGES:
             key = {"change": change, "seed": seed}
             if (change, str(seed)) not in read_done(options.out, key):
                 rate = best_rate(search, change)
-                found = measure(text, change, rate, options.seconds, seed)
-                append(options.out, key | {"learning_rate": rate} | found)
+                result = measure(text, change, rate, options.seconds, seed)
+                append(options.out, key | {"learning_rate": rate} | result)
 
 
 if __name__ == "__main__":

@@ -15,8 +15,16 @@ from records import Clock, append, provenance, read_done
 from tools.notebooks import code_cells, read_notebook, source_of
 
 CHAPTER = Path(__file__).parents[1] / "notebooks" / "16_windows_objects_transfer.ipynb"
-CELLS = {"setup", "scenes", "train", "detr", "matching-costs", "set-loss", "found"}
-CELLS |= {"order-losses"}
+CELLS = {
+    "setup",
+    "scenes",
+    "train",
+    "detr",
+    "matching-costs",
+    "set-loss",
+    "found",
+    "order-losses",
+}
 LOSSES = {"matching": "set_loss", "raster order": "raster_loss"}  # of the chapter
 KEY = "rule", "steps", "seed"
 
@@ -51,9 +59,11 @@ def main():
         if tuple(map(str, run)) in read_done(options.out, KEY):
             continue
         clock = Clock()
-        found, exact_match = train(chapter, *run)
+        recall, exact_match = train(chapter, *run)
         row = dict(zip(KEY, run, strict=True)) | {"seconds": round(clock.seconds())}
-        row |= {"objects found": f"{found:.3f}", "exact match": f"{exact_match:.3f}"}
+        row.update(
+            {"objects found": f"{recall:.3f}", "exact match": f"{exact_match:.3f}"}
+        )
         append(options.out, row | provenance())
 
 

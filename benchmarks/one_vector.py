@@ -7,7 +7,7 @@ The models are those of chapters 5 and 6, with the same batches and the same num
 steps. One decodes from the fixed-length context vector alone, of 128 dimensions, the
 other with additive attention. Two more help the first with little data: dropout, and
 hidden states twice as large, so that the context vector has 256 dimensions. They are
-trained on the first so many pairs of the small grammar and tested on the same 1,000
+trained on the first so many pairs of the small grammar and evaluated on the same 1,000
 sentences, half of them with two clauses, that no training part has. Every run is a row
 of one_vector.csv; a run that has its row is not repeated.
 """

@@ -1,10 +1,8 @@
-"""What the longer benchmarks share: their clock, and rows that outlast a stop.
-
-Nothing here knows what is measured.
-"""
+"""What the longer benchmarks share: their clock, and rows that outlast a stop."""
 
 import csv
 import datetime
+import operator
 import platform
 import time
 from pathlib import Path
@@ -42,7 +40,7 @@ def read_done(path, key):
     if not path.exists():
         return set()
     with path.open(newline="", encoding="utf-8") as file:
-        return {tuple(row[name] for name in key) for row in csv.DictReader(file)}
+        return set(map(operator.itemgetter(*key), csv.DictReader(file)))
 
 
 def append(path, row):

@@ -81,19 +81,19 @@ def list_search():
     ]
 
 
-def list_beyond(found):
+def list_beyond(search):
     """Return twice the chosen learning rate for captions, where it was the largest."""
     return [
         dataclasses.replace(run, learning_rate=2 * run.learning_rate, seed=0)
-        for run in list_comparison(found, seeds=1)
+        for run in list_comparison(search, seeds=1)
         if run.data == "multi30k" and run.learning_rate == max(RATES[run.model])
     ]
 
 
-def list_comparison(found, seeds):
+def list_comparison(search, seeds):
     """Return the best of each kind in the search, with seeds that it did not use."""
     best = {}
-    for row in found:
+    for row in search:
         kind = row["data"], row["units"], row["model"]
         if kind not in best or float(row["bleu_valid"]) > best[kind][0]:
             settings = float(row["learning_rate"]), float(row["dropout"])
@@ -108,10 +108,14 @@ def list_comparison(found, seeds):
 def load(name, units, folder):
     """Return the data with its vocabularies, and captions that stay unused."""
     if name == "tatoeba":
-        data, fresh = split_tatoeba(folder), []
+        data = split_tatoeba(folder)
+        fresh = []
     else:
         data, fresh = split_multi30k(folder)
-    languages = [[getattr(pair, side) for pair in data.train] for side in SIDES]
+    languages = (
+        [pair.source for pair in data.train],
+        [pair.target for pair in data.train],
+    )
     if units == "subwords":
         known = [
             Subwords(language, vocab_size=VOCABULARY[name]) for language in languages
@@ -122,9 +126,6 @@ def load(name, units, folder):
         zip(("source_vocabulary", "target_vocabulary"), known, strict=True)
     )
     return dataclasses.replace(data, **vocabularies), fresh
-
-
-SIDES = ("source", "target")
 
 
 def split_tatoeba(folder):
@@ -186,7 +187,8 @@ class TokenBatches(Batches):
             longest = max(longest, len(target))
             if (i + 1 - start) * longest > max_tokens:
                 self.slices.append(slice(start, i))
-                start, longest = i, len(target)
+                start = i
+                longest = len(target)
         self.slices.append(slice(start, i + 1))
 
 
@@ -229,7 +231,8 @@ def score_test(model, data, fresh):
     """Translate the test sentences, greedily and with a beam, and the fresh ones."""
     sources, targets = zip(*((p.source, p.target) for p in data.test), strict=True)
     outputs = translate(model, sources, data, progress=False)
-    written, references = sentences(outputs), sentences(targets)
+    written = sentences(outputs)
+    references = sentences(targets)
     several = [sentences(data.references[source]) for source in sources]
     result = bleu(written, references)
     return {
@@ -313,14 +316,14 @@ def main():
     parser.add_argument("--seeds", type=int, default=3, help="runs of each kind")
     parser.add_argument("--out", default=Path(__file__).with_suffix(".csv"), type=Path)
     options = parser.parse_args()
-    found = options.out.with_stem(f"{options.out.stem}_search")
+    search = options.out.with_stem(f"{options.out.stem}_search")
     if options.part in (None, "search"):
-        carry_out(list_search(), score_valid, found, options)
+        carry_out(list_search(), score_valid, search, options)
     if options.part == "search":
         return
-    if not found.exists():
-        raise SystemExit(f"no settings in {found}: run --part search first")
-    with found.open(newline="", encoding="utf-8") as file:
+    if not search.exists():
+        raise SystemExit(f"no settings in {search}: run --part search first")
+    with search.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     if options.part in (None, "beyond"):
         beyond = options.out.with_stem(f"{options.out.stem}_beyond")

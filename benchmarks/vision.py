@@ -166,8 +166,8 @@ def vary(images):
     down, right = torch.randint(2 * REACH + 1, (2, count, 1))
     rows, columns = down + torch.arange(height), right + torch.arange(width)
     columns = columns.where(torch.rand(count, 1) < 0.5, columns.flip(1))
-    places = torch.arange(count)[:, None, None], rows[:, :, None], columns[:, None]
-    return padded[places].unsqueeze(1)
+    pixels = torch.arange(count)[:, None, None], rows[:, :, None], columns[:, None]
+    return padded[pixels].unsqueeze(1)
 
 
 def train_for(seconds, model, data, rate, seed):

@@ -44,7 +44,9 @@ def test_a_clause_is_as_likely_as_it_is_drawn():
     assert len(often) > 30
     for clause in often:
         mean = count * clause_probability(clause)
-        assert abs(clauses[clause] - mean) < 5 * mean**0.5, translate_clauses([clause]).target
+        assert abs(clauses[clause] - mean) < 5 * mean**0.5, translate_clauses(
+            [clause]
+        ).target
 
 
 @pytest.mark.parametrize(

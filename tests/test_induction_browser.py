@@ -20,7 +20,7 @@ const model = inductionModel(sizes);
 const texts = Array.from({ length: sizes.batch }, model.draw);
 const [start, loss] = [[...model.weights], model.learn(texts)];
 model.read(texts[0].text);
-return { start, loss, texts, slopes: [...model.slopes], shares: [...model.shares],
+return { start, loss, texts, gradients: [...model.gradients], probs: [...model.probs],
   maps: model.maps.map((map) => [...map]) };
 """
 TEXTS = "return Array.from({ length: 200 }, inductionModel(sizes).draw);"
@@ -28,16 +28,17 @@ STEPS = """
 const model = inductionModel(sizes);
 const rows = [[...model.weights]];
 for (let i = 0; i < 3; i += 1) {
-  rows.push([model.step()], [...model.slopes], [...model.weights]);
+  rows.push([model.step()], [...model.gradients], [...model.weights]);
 }
 return rows;
 """
 LEARN = """
-const [model, judge] = [inductionModel(sizes), inductionModel(sizes)];
-const texts = Array.from({ length: 48 }, judge.draw);
+const model = inductionModel(sizes);
+const other = inductionModel(sizes);
+const texts = Array.from({ length: 48 }, other.draw);
 for (let i = 0; i < sizes.steps; i += 1) model.step();
 const off = [[], [true, false], [false, true]];
-const scores = off.map((heads) => model.judge(texts, heads));
+const scores = off.map((heads) => model.measure(texts, heads));
 const { text } = texts[0];
 model.read(text);
 return { scores, text, maps: model.maps.map((map) => [...map]) };
@@ -57,8 +58,11 @@ def shapes():
     """Return the parameters' names with their shapes, in their order."""
     vocab, d_model, tokens = (SIZES[x] for x in ("vocab", "d_model", "tokens"))
     square = {f"{name}{layer}": (d_model,) * 2 for layer in (0, 1) for name in "QKVO"}
-    ends = {"words": (vocab, d_model), "places": (tokens, d_model)}
-    return ends | square | {"answers": (d_model, vocab)}
+    ends = {
+        "token_embedding": (vocab, d_model),
+        "position_embedding": (tokens, d_model),
+    }
+    return ends | square | {"output": (d_model, vocab)}
 
 
 def by_torch(numbers, texts):
@@ -68,14 +72,14 @@ def by_torch(numbers, texts):
     W = {n: x.view(s) for (n, s), x in zip(shapes().items(), parts, strict=True)}
     rows = torch.tensor([text["text"] for text in texts])
     read, answers = rows[:, :-1], rows[:, 1:]
-    x, maps = W["words"][read] + W["places"], []
+    x, maps = W["token_embedding"][read] + W["position_embedding"], []
     hidden = torch.ones(read.shape[1], read.shape[1]).triu(1).bool()
     for layer in "01":
         Q, K, V = (x @ W[name + layer] for name in "QKV")
         scores = (Q @ K.mT / Q.shape[-1] ** 0.5).masked_fill(hidden, -torch.inf)
         maps.append(scores.softmax(dim=-1))
         x = x + maps[-1] @ V @ W[f"O{layer}"]
-    logits = x @ W["answers"]
+    logits = x @ W["output"]
     known = torch.zeros(read.shape, dtype=torch.bool)
     for row, text in zip(known, texts, strict=True):
         row[text["known"]] = True
@@ -90,17 +94,17 @@ def as_row(numbers):
 def test_loss_maps_and_every_gradient_are_those_of_torch(shown):
     found = by_javascript(shown(induction()), ONE_BATCH)
     numbers = as_row(found["start"]).requires_grad_()
-    loss, shares, maps = by_torch(numbers, found["texts"])
+    loss, probs, maps = by_torch(numbers, found["texts"])
     loss.backward()
     assert numbers.numel() == 6144
     assert torch.allclose(as_row(found["loss"]), loss, **EXACT)
-    assert torch.allclose(as_row(found["shares"]), shares[0].flatten(), **EXACT)
+    assert torch.allclose(as_row(found["probs"]), probs[0].flatten(), **EXACT)
     for ours, theirs in zip(found["maps"], maps, strict=True):
         assert torch.allclose(as_row(ours), theirs[0].flatten(), **EXACT)
-    slopes = as_row(found["slopes"])
-    assert torch.allclose(slopes, numbers.grad, **EXACT)
+    gradients = as_row(found["gradients"])
+    assert torch.allclose(gradients, numbers.grad, **EXACT)
     sizes = [a * b for a, b in shapes().values()]
-    for name, part in zip(shapes(), slopes.split(sizes), strict=True):
+    for name, part in zip(shapes(), gradients.split(sizes), strict=True):
         assert part.abs().max() > 1e-4, name  # none is right because it is 0
 
 
@@ -111,9 +115,9 @@ def test_three_steps_are_those_of_adam(shown):
     weights = torch.nn.Parameter(as_row(start))
     adam = torch.optim.Adam([weights], lr=1.0, betas=(0.9, 0.99))
     for step in range(3):
-        _, slopes, after = rows[3 * step : 3 * step + 3]
+        _, gradients, after = rows[3 * step : 3 * step + 3]
         adam.param_groups[0]["lr"] = 0.02 * (step + 1) / 20
-        weights.grad = as_row(slopes)
+        weights.grad = as_row(gradients)
         adam.step()
         assert torch.allclose(weights, as_row(after), **EXACT)
 

@@ -1,5 +1,6 @@
 """The notebooks' copies of library definitions and their Colab cell."""
 
+import ast
 import os
 import shutil
 import subprocess
@@ -22,6 +23,7 @@ from tools.sync import (
 )
 
 BOOK = Path(__file__).parents[1]
+DEFINITIONS = (ast.ClassDef, ast.FunctionDef)
 FORK = "https://github.com/you/fork"
 MODULE = '''"""A module."""
 
@@ -82,37 +84,28 @@ def sources(path):
 
 
 def test_a_definition_comes_with_its_decorators_and_its_last_comment(root):
-    found = library_definitions(root / "tutorial_lib")
-    assert list(found) == ["twice", "Pair"]
-    (twice,) = found["twice"]
-    assert twice.startswith("@functools.lru_cache(\n    maxsize=None\n)\ndef")
-    assert twice.endswith("return 2 * x  # exactly")
+    library = library_definitions(root / "tutorial_lib")
+    assert list(library) == ["twice", "Pair"]
+    decorator = "@functools.lru_cache(\n    maxsize=None\n)\n"
+    assert library["twice"].startswith(f"{decorator}def")
+    assert library["twice"].endswith("return 2 * x  # exactly")
 
 
-def test_of_two_definitions_of_a_name_the_more_similar_one_is_mirrored(root):
-    others = "def twice(word):\n    return word + word"
-    (root / "tutorial_lib" / "others.py").write_text(others + "\n")
-    numbers, _ = library_definitions(root / "tutorial_lib")["twice"]
-    drifted = cell("number", numbers.replace("exactly", "roughly"))
-    words = cell("word", "def twice(word):\n    return word * 2")
-    path = add(root, drifted, words, cell("same", others))
-    assert len(sync(root)) == 3  # with the Colab cell
-    assert sources(path)["number"] == numbers
-    assert sources(path)["word"] == sources(path)["same"] == others
-
-
-def test_the_names_of_other_packages_stay_free_for_chapters(root):
-    (root / "tutorial_lib" / "exercises").mkdir()
-    (root / "tutorial_lib" / "exercises" / "one.py").write_text("def twice(): pass\n")
-    (root / "tutorial_lib" / "exercises" / "two.py").write_text("def blank(): pass\n")
-    assert list(library_definitions(root / "tutorial_lib")) == ["twice", "Pair"]
+def test_no_two_modules_of_the_library_define_one_name():
+    """A page shows the library's text by its name, so a name has one text."""
+    modules = {}
+    for path in sorted((BOOK / "tutorial_lib").rglob("*.py")):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, DEFINITIONS) and not node.name.startswith("_"):
+                modules.setdefault(node.name, []).append(path.name)
+    assert {name: files for name, files in modules.items() if len(files) > 1} == {}
 
 
 def test_mirroring_replaces_definitions_and_leaves_the_rest_of_the_cell():
     source = (
         "a = 1\n\n\n@old\ndef f(x):\n    return 0\n\n\ndef g():\n    pass\n\n\nf(a)"
     )
-    mirrored, changed = mirror(source, {"f": ["def f(x):\n    return 1"]})
+    mirrored, changed = mirror(source, {"f": "def f(x):\n    return 1"})
     assert changed == ["f"]
     assert mirrored == (
         "a = 1\n\n\ndef f(x):\n    return 1\n\n\ndef g():\n    pass\n\n\nf(a)"
@@ -121,7 +114,7 @@ def test_mirroring_replaces_definitions_and_leaves_the_rest_of_the_cell():
 
 def test_a_method_or_an_inner_function_is_not_a_definition_of_the_library():
     source = "class A:\n    def f(self):\n        return 0\n"
-    assert mirror(source, {"f": ["def f():\n    return 1"]}) == (source, [])
+    assert mirror(source, {"f": "def f():\n    return 1"}) == (source, [])
 
 
 def test_check_reports_drift_and_writes_nothing(root):
@@ -140,9 +133,8 @@ def test_cells_between_magics_are_read_and_whole_cell_magics_are_left_alone(root
     assert sources(path)["cell"] == "%%time\ndef twice(x): pass"
 
 
-@pytest.mark.parametrize("tag", ["exercise", "core"])
-def test_what_a_reader_fills_and_what_a_page_builds_is_kept(root, tag):
-    path = add(root, cell("stub", "def twice(x):\n    return ...", tags=[tag]))
+def test_what_a_student_fills_in_is_kept(root):
+    path = add(root, cell("stub", "def twice(x):\n    return ...", tags=["exercise"]))
     sync(root)
     assert sources(path)["stub"] == "def twice(x):\n    return ..."
 

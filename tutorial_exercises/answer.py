@@ -49,7 +49,8 @@ class Answer:
 
     def build(self, *sizes):
         """Build the student's module, with the oracle's weights, for later calls."""
-        self.sizes, self.inputs = sizes, ()
+        self.sizes = sizes
+        self.inputs = ()
         self.reference = self.task.definition(*sizes).eval()
         self.module = self._called(lambda: self._weighted(self.given(*sizes)))
         return self.module
@@ -57,9 +58,11 @@ class Answer:
     def __call__(self, *inputs):
         """Call the answer and return its output; copies of its inputs are kept."""
         if self.task.is_value:
-            self.inputs, self.output = (), self.given
+            self.inputs = ()
+            self.output = self.given
             return self.output
-        self.inputs, self.output = copied(inputs), None
+        self.inputs = copied(inputs)
+        self.output = None
         self.output = self._called(lambda: (self.module or self.given)(*inputs))
         if self.output is None:
             raise Wrong("Your code returned None. Is there a `return` at the end?")
@@ -82,9 +85,12 @@ class Answer:
 
     def same(self):
         """Return a sentence on how the last output differs from the oracle's, or ""."""
-        task, got, right = self.task, self.output, self.expected()
+        task = self.task
+        got = self.output
+        right = self.expected()
         if not isinstance(task.axes, dict):
-            axes, reveal = task.axes.split(), not task.is_value
+            axes = task.axes.split()
+            reveal = not task.is_value
             return difference(got, right, task.tolerance, axes, reveal)
         for (name, axes), *pair in zip(task.axes.items(), got, right, strict=True):
             found = difference(*pair, task.tolerance, axes.split())
@@ -112,7 +118,8 @@ class Answer:
         if not isinstance(right, dict) or right.keys() != self.given.keys():
             same = (one.sentence for one in mistakes if self._does(one.answer))
             return next(same, "")
-        told, near = [], self.task.tolerance  # a sentence for each wrong entry
+        told = []
+        near = self.task.tolerance  # a sentence for each wrong entry
         for key, got in self.given.items():
             if not alike(got, right[key], near):
                 same = [one for one in mistakes if alike(got, one.answer[key], near)]

@@ -199,7 +199,8 @@ def _():
     keys[7] = keys[3]  # another key, although at the same position
     keys[0] = 1.4  # so far from the others that its similarities sum to less than 1
     yield "no key helps to predict its own value", keys, torch.randn(9), gaussian(0.2)
-    keys, values = torch.tensor([0.0, 0.1, 0.2, 5.0]), torch.tensor([1.0, 2, 3.5, 4])
+    keys = torch.tensor([0.0, 0.1, 0.2, 5.0])
+    values = torch.tensor([1.0, 2, 3.5, 4])
     yield "a key without neighbors is predicted as 0", keys, values, boxcar(0.5)
 
 

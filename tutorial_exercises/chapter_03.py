@@ -246,7 +246,9 @@ def _():
 def _(answer):
     with Watch() as seen:
         answer(*network(query=12, d_hidden=32))
-    largest, limit, everything = max(seen.sizes.values()), 2 * 12 * 32, 2 * 12 * 5 * 32
+    largest = max(seen.sizes.values())
+    limit = 2 * 12 * 32
+    everything = 2 * 12 * 5 * 32
     if largest > limit or seen.held >= everything:
         return (
             f"The scores are right, but one tensor has {largest} entries (at most "

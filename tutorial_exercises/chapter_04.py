@@ -80,8 +80,10 @@ def additive_mask(mask, dtype):
 @additive_mask.oracle
 def _(mask, dtype):
     fill = torch.finfo(dtype).min / 2
-    rows = [[0 if may_attend else fill for may_attend in row] for row in mask]
-    return torch.tensor(rows, dtype=dtype)
+    entries = torch.zeros(mask.shape, dtype=dtype)
+    for row, column in (~mask).nonzero().tolist():
+        entries[row, column] = fill
+    return entries
 
 
 # In the last row every key is masked.
@@ -301,7 +303,8 @@ def attention_with(fault):
     """Return causal self-attention, computed step by step, with a fault or None."""
 
     def attend(x, training):
-        mask, scores = causal_mask(x.shape[-2]), x @ x.mT / x.shape[-1] ** 0.5
+        mask = causal_mask(x.shape[-2])
+        scores = x @ x.mT / x.shape[-1] ** 0.5
         match fault:
             case "the mask reaches one position too far":
                 mask = torch.ones_like(mask).tril(diagonal=1)

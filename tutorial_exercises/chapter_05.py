@@ -42,7 +42,10 @@ def salted(pairs, salt):
         def __hash__(self):
             return hash((salt, *map(ord, self)))
 
-    return [tuple(tuple(map(Word, words)) for words in pair) for pair in pairs]
+    def copy(words):
+        return tuple(Word(word) for word in words)
+
+    return [(copy(source), copy(target)) for source, target in pairs]
 
 
 @split_by_source.demand("every pair is in exactly one of train and test")
@@ -58,7 +61,8 @@ def _(answer):
 @split_by_source.demand("held_out sources are in test, and none of them in train")
 def _(answer):
     train, test, _ = answer(forty_sources(), 10, 0)
-    seen, unseen = ({source for source, _ in part} for part in (train, test))
+    seen = {source for source, _ in train}
+    unseen = {source for source, _ in test}
     if seen & unseen:
         return (
             f"{len(seen & unseen)} sources are in both `train` and `test`. Split the "
@@ -252,7 +256,8 @@ def _():
         yield "one sentence has the score of the formula", [output], [REFERENCE]
     # n = 1: 2 + 7 + 4 of 2 + 7 + 6; n = 2: 1 + 5 + 3 of 1 + 6 + 5;
     # n = 3: 0 + 4 + 2 of 0 + 5 + 4; n = 4: 0 + 3 + 1 of 0 + 4 + 3; 15 words for 14.
-    short, tree = ["elle", "dort"], ["il", "voit", "un", "arbre"]
+    short = ["elle", "dort"]
+    tree = ["il", "voit", "un", "arbre"]
     outputs = [short, without_petite, [*tree, "et", "dort"]]
     label = "three sentences have the score 0.705, worked out by hand"
     yield label, outputs, [short, REFERENCE, tree]

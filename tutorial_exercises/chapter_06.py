@@ -22,7 +22,8 @@ def unroll(attention, cell, hidden, encoder_outputs, mask, steps):
 
 @unroll.oracle
 def _(attention, cell, hidden, encoder_outputs, mask, steps):
-    keys, states = attention.W_K(encoder_outputs), []
+    keys = attention.W_K(encoder_outputs)
+    states = []
     for _ in range(steps):
         contexts = torch.zeros(len(encoder_outputs), encoder_outputs.shape[2])
         for b, query in enumerate(attention.W_Q(hidden)):
@@ -37,7 +38,8 @@ def _(attention, cell, hidden, encoder_outputs, mask, steps):
 
 def translator(*lengths):
     """Make all inputs of `unroll` but the last, with sizes that all differ."""
-    attention, cell = AdditiveAttention(3, 4, 6), nn.GRUCell(4, 3)
+    attention = AdditiveAttention(3, 4, 6)
+    cell = nn.GRUCell(4, 3)
     for weight in attention.parameters():
         nn.init.normal_(weight)
     hidden = torch.randn(len(lengths), 3)
@@ -123,7 +125,8 @@ def changed_positions():
 
 @changed_positions.oracle
 def _():
-    changed, positions = 2, range(4)
+    changed = 2
+    positions = range(4)
     forward = [j for j in positions if changed in positions[: j + 1]]
     backward = [j for j in positions if changed in positions[j:]]
     return {"forward": forward, "backward": backward, "both": [*positions]}
@@ -133,7 +136,7 @@ def _():
 def _(answer):
     given = answer()
     try:  # in any order, and in sets, ranges or tensors
-        lists = {name: sorted({int(j) for j in given[name]}) for name in given}
+        lists = {name: sorted(set(map(int, given[name]))) for name in given}
     except (TypeError, ValueError, IndexError):
         lists = {}
     if lists.keys() != {"forward", "backward", "both"}:
@@ -224,7 +227,8 @@ def _():
     yield "one sentence, sure links only", [maps], [sure], [sure]
     possible = {(4, 0), (1, 0), (0, 0)}
     yield "possible links are not errors", [maps], [sure], [possible]
-    sure, possible = [{(0, 0), (1, 1), (2, 0)}, {(0, 1)}], [{(1, 2), (0, 0)}, set()]
+    sure = [{(0, 0), (1, 1), (2, 0)}, {(0, 1)}]
+    possible = [{(1, 2), (0, 0)}, set()]
     yield "sentences are pooled, not averaged", [maps, maps[:1]], sure, possible
 
 

@@ -24,11 +24,11 @@ def two_heads():
 
 @two_heads.oracle
 def _():
-    genders = {"animal": -1.0, "cow": 1.0}, {"bridge": -1.0, "street": 1.0}
-    return [
-        {noun: (8.0, gender) for noun, gender in nouns.items()} | {off: (16.0, 0.0)}
-        for nouns, off in zip(genders, ("wide", "tired"), strict=True)
-    ]
+    def keys(masculine, feminine, other_adjective):
+        noun_keys = {masculine: (8.0, -1.0), feminine: (8.0, 1.0)}
+        return noun_keys | {other_adjective: (16.0, 0.0)}
+
+    return [keys("animal", "cow", "wide"), keys("bridge", "street", "tired")]
 
 
 WORDS = ["animal", "cow", "bridge", "street", "tired", "wide"]
@@ -192,8 +192,11 @@ def _(mask, num_layers):
         before = known
         known = [{*inputs} for inputs in before]
         for i, j in mask.nonzero().tolist():
-            known[i] |= before[j]
-    return torch.tensor([[j in known[i] for j in nodes] for i in nodes])
+            known[i].update(before[j])
+    field = torch.zeros(mask.shape, dtype=torch.bool)
+    for i in nodes:
+        field[i, list(known[i])] = True
+    return field
 
 
 @receptive_field.cases
@@ -264,7 +267,9 @@ def flops_of(n, d, k, r):
 
 @flops_of.oracle
 def _(n, d, k, r):
-    x, matrix, keys = torch.randn(n, d), torch.randn(d, d), torch.randn(n, d, 2 * r + 1)
+    x = torch.randn(n, d)
+    matrix = torch.randn(d, d)
+    keys = torch.randn(n, d, 2 * r + 1)
     with FlopCounterMode(display=False) as attention:
         (x @ x.T) @ x
     with FlopCounterMode(display=False) as convolution:
@@ -284,7 +289,8 @@ for name in ("self-attention", "convolution", "sliding-window attention"):
     @flops_of.demand(f"the FLOPs of {name}")
     def _(answer, layer=name):
         for sizes in ((7, 5, 3, 2), (4, 6, 5, 1), (2, 4, 3, 3)):
-            counts, right = answer(*sizes), answer.expected()
+            counts = answer(*sizes)
+            right = answer.expected()
             if not isinstance(counts, dict) or counts.keys() != right.keys():
                 return f"Return a dictionary with three entries: {', '.join(right)}."
             answer.output = right | {layer: counts[layer]}  # mistakes change one entry

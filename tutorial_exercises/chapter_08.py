@@ -106,7 +106,8 @@ class _(nn.Module):
 
     def forward(self, queries, keys, values, mask=None):
         Q, K, V = self.W_Q(queries), self.W_K(keys), self.W_V(values)
-        d_k, joined = Q.shape[-1] // self.num_heads, torch.zeros_like(Q)
+        d_k = Q.shape[-1] // self.num_heads
+        joined = torch.zeros_like(Q)
         for b in range(len(Q)):
             for start in range(0, Q.shape[-1], d_k):
                 own = slice(start, start + d_k)
@@ -263,7 +264,9 @@ def prune(evaluate, num_heads, tolerance):
     kept = list(range(num_heads))
     enough = evaluate(kept) - tolerance
     while len(kept) > 1:
-        candidates = [[head for head in kept if head != out] for out in kept]
+        candidates = []
+        for out in kept:
+            candidates.append([head for head in kept if head != out])
         best = max(candidates, key=evaluate)
         if evaluate(best) < enough:
             break
@@ -276,10 +279,14 @@ def _(evaluate, num_heads, tolerance):
     kept = list(range(num_heads))
     enough = evaluate(kept) - tolerance
     while len(kept) > 1:
-        best, out = max((evaluate([j for j in kept if j != i]), i) for i in kept)
-        if best < enough:
+        worth_without = {}
+        for head in kept:
+            others = [other for other in kept if other != head]
+            worth_without[head] = evaluate(others)
+        least_needed = max(kept, key=lambda head: (worth_without[head], head))
+        if worth_without[least_needed] < enough:
             break
-        kept.remove(out)
+        kept.remove(least_needed)
     return kept
 
 

@@ -27,7 +27,8 @@ def _(shift, d_model):
     for i in range(0, d_model, 2):
         angle = shift / 10_000 ** (i / d_model)
         M[i, i] = M[i + 1, i + 1] = math.cos(angle)
-        M[i, i + 1], M[i + 1, i] = -math.sin(angle), math.sin(angle)
+        M[i, i + 1] = -math.sin(angle)
+        M[i + 1, i] = math.sin(angle)
     return M
 
 
@@ -46,7 +47,8 @@ def _(answer):
 @shift_matrix.demand("every pair is rotated by its own angle, forward and backward")
 def _(answer):
     for shift, d_model in ((5, 8), (200, 8), (-3, 16)):
-        M, differs = answer(shift, d_model), answer.same()
+        M = answer(shift, d_model)
+        differs = answer.same()
         if differs and M.shape == (d_model, d_model) and moves(M, shift):
             return (
                 "Your matrix shifts the first positions nearly right, but it does not "
@@ -59,7 +61,8 @@ def _(answer):
 
 def moves(M, shift):
     """Whether a matrix shifts the encodings of twenty positions, nearly."""
-    table, first = SinusoidalEncoding(len(M), 300).table, max(0, -shift)
+    table = SinusoidalEncoding(len(M), 300).table
+    first = max(0, -shift)
     moved = table[first : first + 20] @ M.float()
     return torch.allclose(moved, table[first + shift :][:20], atol=1e-3)
 
@@ -118,7 +121,8 @@ def for_halves(W, num_heads):
 
 @for_halves.oracle
 def _(W, num_heads):
-    moved, d_k = torch.zeros_like(W), W.shape[1] // num_heads
+    moved = torch.zeros_like(W)
+    d_k = W.shape[1] // num_heads
     for first in range(0, W.shape[1], d_k):
         for i in range(d_k // 2):
             moved[:, first + i] = W[:, first + 2 * i]
@@ -237,7 +241,8 @@ def attend_with_cache(queries, keys, values, rope):
 
 @attend_with_cache.oracle
 def _(queries, keys, values, rope):
-    outputs, rotated = torch.zeros_like(values), []
+    outputs = torch.zeros_like(values)
+    rotated = []
     for t in range(queries.shape[1]):
         query = rope(queries[:, t : t + 1], torch.tensor([t]))[:, 0]
         rotated.append(rope(keys[:, t : t + 1], torch.tensor([t]))[:, 0])

@@ -44,8 +44,8 @@ def _():
 
 @normalize_layer.demand("the equation itself, without PyTorch's layer norm")
 def _(answer):
-    said = "Write the equation itself, without PyTorch's own layer norm."
-    with mock.patch.object(torch, "layer_norm", side_effect=Wrong(said)):
+    message = "Write the equation itself, without PyTorch's own layer norm."
+    with mock.patch.object(torch, "layer_norm", side_effect=Wrong(message)):
         answer(torch.randn(2, 5, 4), torch.ones(4), torch.zeros(4))
 
 
@@ -54,9 +54,9 @@ def _(answer):
     x = torch.randn(2, 3, 4, requires_grad=True)
     gamma, beta = torch.randn(2, 4, requires_grad=True).unbind()
     answer(x, gamma, beta)
-    found, *_ = answer.gradients(x, gamma, beta)
+    gradient, *_ = answer.gradients(x, gamma, beta)
     (right,) = torch.autograd.grad(F.layer_norm(x, (4,), gamma, beta).sum(), x)
-    if not torch.allclose(found, right, atol=1e-4):
+    if not torch.allclose(gradient, right, atol=1e-4):
         return (
             "The output is right, but its gradient is not: mean and variance depend on "
             "x, too. Leave out `.detach()` and `torch.no_grad()`."
@@ -240,8 +240,8 @@ def _(d_model, d_ff):
 
 @block_parameters.demand("a formula, without building a layer")
 def _(answer):
-    said = "Count before you build: a formula in d_model and d_ff needs no layers."
-    with mock.patch.object(nn.Module, "__init__", side_effect=Wrong(said)):
+    message = "Count before you build: a formula in d_model and d_ff needs no layers."
+    with mock.patch.object(nn.Module, "__init__", side_effect=Wrong(message)):
         answer(6, 32)
 
 

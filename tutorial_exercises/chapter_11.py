@@ -280,7 +280,8 @@ def _(model, source, other, row, target):
 
 def exchange(row, batch=1):
     """Make a model, two sources that differ in every token, and a target."""
-    sizes, options = (8, 2, 12, 2), {"max_tokens": 16, "norm_first": False}
+    sizes = (8, 2, 12, 2)
+    options = {"max_tokens": 16, "norm_first": False}
     model = Transformer(Encoder(20, *sizes, **options), Decoder(20, *sizes, **options))
     source, target = torch.randint(4, 20, (batch, 5)), torch.randint(4, 20, (batch, 6))
     other = 4 + (source - 4 + torch.randint(1, 16, source.shape)) % 16

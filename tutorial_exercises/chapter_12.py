@@ -165,7 +165,8 @@ right:
 @Exercise("12.3", "Grouped-query attention", axes="batch head token d_k")
 def grouped_query_attention(Q, K, V):
     """Let query heads share keys and values; return (batch, head, token, d_k)."""
-    group_size, tokens = Q.shape[1] // K.shape[1], Q.shape[2]
+    group_size = Q.shape[1] // K.shape[1]
+    tokens = Q.shape[2]
     K = K.repeat_interleave(group_size, dim=1)  # (batch, head, token, d_k)
     V = V.repeat_interleave(group_size, dim=1)
     mask = torch.ones(tokens, tokens).tril().bool()
@@ -174,7 +175,8 @@ def grouped_query_attention(Q, K, V):
 
 @grouped_query_attention.oracle
 def _(Q, K, V):
-    outputs, group_size = torch.zeros_like(Q), Q.shape[1] // K.shape[1]
+    outputs = torch.zeros_like(Q)
+    group_size = Q.shape[1] // K.shape[1]
     for b in range(Q.shape[0]):
         for h in range(Q.shape[1]):
             for i in range(Q.shape[2]):
@@ -246,7 +248,8 @@ def perplexity_of(model, texts):
 
 @perplexity_of.oracle
 def _(model, texts):
-    total, targets = 0.0, 0
+    total = 0.0
+    targets = 0
     with torch.no_grad():
         for text in texts:
             for t in range(len(text) - 1):

@@ -144,12 +144,12 @@ def _(answer):
             "are equal, or only those of hidden words are higher."
         )
     before = weights.diagonal(-1)
-    told = f"the smallest weight on the previous word is {before.min():.3f}."
+    smallest = f"the smallest weight on the previous word is {before.min():.3f}."
     if (before < largest[1:] - 1e-6).any():
-        return f"Some word attends most to another than the previous one; {told}"
+        return f"Some word attends most to another than the previous one; {smallest}"
     if (before <= 0.99).any():
         return (
-            f"Words attend to the previous one, but not enough: {told} Above 0.99 is "
+            f"Words attend to the previous one, but not enough: {smallest} Above 0.99 is "
             "asked for. Make the scores larger."
         )
 

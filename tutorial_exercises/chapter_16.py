@@ -103,7 +103,8 @@ def greedy_gap(costs):
 def _(costs):
     queries, objects = ([*range(count)] for count in costs.shape)
     pairs = sorted((costs[q, i].item(), q, i) for q in queries for i in objects)
-    greedy, matched = 0.0, {}
+    greedy = 0.0
+    matched = {}
     for cost, query, i in pairs:
         if query not in matched.values() and i not in matched:
             matched[i] = query
@@ -173,12 +174,14 @@ def seen_from(model, x, token):
 
 @seen_from.oracle
 def _(model, x, token):
-    before, seen = model(x)[token], torch.zeros(len(x), dtype=torch.bool)
+    before = model(x)[token]
+    seen = torch.zeros(len(x), dtype=torch.bool)
     for i in range(len(x)):
         for _ in range(2):
             changed = x.clone()
             changed[i] += 2 * torch.rand(x.shape[1]) + 0.5
-            seen[i] |= (model(changed)[token] != before).any()
+            if (model(changed)[token] != before).any():
+                seen[i] = True
     return seen
 
 

@@ -36,7 +36,8 @@ def check(answer, name=None):
     Returns a card. Never raises because of an answer, and leaves random state alone.
     """
     try:
-        task, note = find(answer, name), ""
+        task = find(answer, name)
+        note = ""
         if task is None:
             return unknown(answer, name)
         _refuse_what_was_before(task, answer)
@@ -152,8 +153,9 @@ def unknown(answer, name=None):
     same = sorted(n for n in numbers if n.split(".")[0] == key.split(".")[0])
     if same and "." in key:
         said = f'That chapter has {", ".join(same)}: `check(answer, "{same[0]}")`.'
-    elif close := difflib.get_close_matches(key, EXERCISES, n=1):
-        said = f"Did you mean `{EXERCISES[close[0]].call}`?"
+    else:
+        for close in difflib.get_close_matches(key, EXERCISES, n=1):
+            said = f"Did you mean `{EXERCISES[close].call}`?"
     return Card("unknown", heading, said)
 
 
@@ -161,7 +163,8 @@ def _looked_for(task):
     """Return a task's answer in the notebook and where it is, or raise Wrong."""
     if task.is_value:
         raise Wrong(f'Check your variable itself: `check(answer, "{task.number}")`.')
-    names, wanted = shell().user_ns, inspect.signature(task.solution)
+    names = shell().user_ns
+    wanted = inspect.signature(task.solution)
     if task.name in names:
         return names[task.name], f"This is about the notebook's `{task.name}`."
     is_kind = inspect.isclass if task.is_class else inspect.isfunction
@@ -198,7 +201,8 @@ def _examined(task, answer):
     if not message:
         return Card("pass", task.heading, rows=rows)
     help = {"hints": task.hint_list, "call": task.call}
-    if todo := _still_open(task, answer):
+    todo = _still_open(task, answer)
+    if todo:
         return Card("open", task.heading, todo, **help)
     lines = printed.getvalue().splitlines()[:5]
     return Card("fail", task.heading, message, rows, lines, **help)
@@ -206,7 +210,8 @@ def _examined(task, answer):
 
 def _run_steps(task, answer):
     """Return rows (status, label), and what to say of the first step that failed."""
-    rows, message = {}, ""
+    rows = {}
+    message = ""
     fits = callable(answer) and inspect.isclass(answer) == task.is_class
     if not (task.is_value or fits):
         kind = "class" if task.is_class else "function"
@@ -224,7 +229,8 @@ def _run_steps(task, answer):
 
 def _cases(task, generate):
     """Return the cases that a generator makes. Raises ValueError for what is none."""
-    cases, parts = [*(generate() or [None])], (str, tuple)[: 1 + task.is_class]
+    cases = [*(generate() or [None])]
+    parts = (str, tuple)[: 1 + task.is_class]
     for case in cases:
         if not (isinstance(case, tuple) and all(map(isinstance, case, parts))):
             form = f'`yield "label", {"(sizes), " * task.is_class}input, …`'

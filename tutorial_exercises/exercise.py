@@ -41,7 +41,8 @@ class Exercise:
     hints = mistakes = ""
 
     def __init__(self, number, title, *, axes="", tolerance=1e-5, seconds=5.0):
-        self.number, self.order = number, [*map(int, number.split("."))]
+        self.number = number
+        self.order = [*map(int, number.split("."))]
         self.chapter = self.order[0]
         self.heading = f"Exercise {number} · {title}"
         self.axes, self.tolerance, self.seconds = axes, tolerance, seconds
@@ -53,7 +54,8 @@ class Exercise:
             return self.solution(*inputs)
         [solution] = inputs
         self.solution = self.definition = solution
-        self.name, self.is_class = solution.__name__, inspect.isclass(solution)
+        self.name = solution.__name__
+        self.is_class = inspect.isclass(solution)
         self.is_value = not (self.is_class or inspect.signature(solution).parameters)
         self.call = f'"{self.number}"' if self.is_value else self.name
         for key in {self.name, self.number} & EXERCISES.keys():
@@ -106,7 +108,8 @@ class Exercise:
     @cached_property
     def known(self):
         """The answers foreseen in ``mistakes``; none in a copy without solutions."""
-        text, found = self.mistakes if self.shown else "", []
+        text = self.mistakes if self.shown else ""
+        found = []
         _, *parts = re.split(r"^((?:\S.*\n)+)", text, flags=re.M)
         for head, edits in zip(parts[::2], parts[1::2], strict=True):
             sentence = " ".join(head.split())

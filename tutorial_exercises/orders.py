@@ -1,6 +1,6 @@
 """Layers that see the order of their tokens, and layers that do not, by what they do.
 
-They are what an answer that is a test has to tell apart; this module does not know it.
+An answer that is itself a test has to tell them apart.
 """
 
 from functools import partial

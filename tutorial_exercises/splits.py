@@ -1,6 +1,6 @@
 """Functions that split the last axis of tokens into heads, rightly and wrongly.
 
-They are what an answer that is a test has to tell apart; this module does not know it.
+An answer that is itself a test has to tell them apart.
 """
 
 import torch

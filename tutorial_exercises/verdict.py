@@ -1,7 +1,4 @@
-"""The verdict of an answer that is itself a test of other functions.
-
-This module knows no exercise: what is tested, and what is right, is for the chapters.
-"""
+"""The verdict of an answer that is itself a test of other functions."""
 
 from .exercise import Wrong
 
@@ -13,7 +10,7 @@ def verdict(answer, *inputs):
     where an assertion of its own ends it.
     """
     try:
-        found = answer(*inputs)
+        returned = answer(*inputs)
     except Wrong:
         if "AssertionError" not in str(answer.error):
             raise
@@ -21,9 +18,9 @@ def verdict(answer, *inputs):
             "An assertion fails in your test, which ends it. Return the verdict "
             "instead: True where something is wrong, else False."
         ) from None
-    if found not in (True, False):
+    if returned not in (True, False):
         raise Wrong("Return True or False.")
-    return bool(found)
+    return bool(returned)
 
 
 def false_alarms(answer, right, faulty):

@@ -1,7 +1,4 @@
-"""Watch what an answer does in PyTorch, for demands on how a result is reached.
-
-This module knows no exercise and says nothing to students.
-"""
+"""Watch what an answer does in PyTorch, for demands on how a result is reached."""
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -18,13 +15,16 @@ class Watch(TorchFunctionMode):
 
     def __init__(self):
         super().__init__()
-        self.sizes, self.held, self.alive = {}, 0, WeakIdKeyDictionary()
+        self.sizes = {}
+        self.held = 0
+        self.alive = WeakIdKeyDictionary()
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         """Call the function and look at what it returns."""
         result = function(*args, **(kwargs or {}))
         if torch.is_tensor(result):
-            name, size = getattr(function, "__name__", ""), result.numel()
+            name = getattr(function, "__name__", "")
+            size = result.numel()
             self.sizes[name] = max(size, self.sizes.get(name, 0))
             self.alive[result] = 0 if result._is_view() else size
             self.held = max(self.held, sum(self.alive.values()))

@@ -1,8 +1,8 @@
 """The Transformer as a diagram to click through to the code of its parts.
 
 Where the parts stand is in ``diagram``; here is what a reader learns of each, with
-shapes in the axis vocabulary. This module knows no model: classes and functions go in,
-and only their source is read.
+shapes in the axis vocabulary. Of the classes and functions that go in, only the source
+is read.
 """
 
 import io
@@ -229,7 +229,8 @@ def _source(part, value):
 def cut_at_comments(source):
     """Return the source in parts: code, comment or docstring, code and so on."""
     starts = [0, *itertools.accumulate(map(len, source.splitlines(keepends=True)))]
-    cuts, before = [0], tokenize.NEWLINE
+    cuts = [0]
+    before = tokenize.NEWLINE
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         documents = token.type == tokenize.STRING and before in BEFORE_STATEMENT
         if documents or token.type == tokenize.COMMENT:
@@ -241,5 +242,8 @@ def cut_at_comments(source):
 
 def lines_with(source, marks):
     """Return which lines, counted from 0, contain one of the texts ``marks``."""
-    lines = enumerate(source.splitlines())
-    return [i for i, line in lines if any(mark in line for mark in marks)]
+
+    def marked(line):
+        return any(mark in line for mark in marks)
+
+    return [i for i, line in enumerate(source.splitlines()) if marked(line)]

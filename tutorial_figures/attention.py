@@ -1,6 +1,6 @@
 """Attention weights to point at: lines between tokens beside a heatmap.
 
-This module knows no model: weights and tokens go in.
+Weights and tokens go in.
 """
 
 import numpy as np
@@ -56,9 +56,10 @@ def show_attention(
     shown, first = choose(weights, layer, head)
     mask = None if mask is None else as_mask(mask, weights.shape[-2:])
     outline = as_outline(outline, weights.shape[-2:])
-    names, outlined = [as_text(name) for name in names], as_text(outline_label)
+    names = [as_text(name) for name in names]
+    outlined = as_text(outline_label)
     data = {"queries": queries, "keys": keys, "names": names, "shown": shown}
-    data |= {"outlined": outlined, **as_data(weights, mask, outline)}
+    data.update({"outlined": outlined, **as_data(weights, mask, outline)})
     return Figure(
         "attention",
         data,
@@ -71,7 +72,9 @@ def show_attention(
 
 def _sentence(weights, data):
     shown = where(data)
-    queries, keys, names = data["queries"], data["keys"], data["names"]
+    queries = data["queries"]
+    keys = data["keys"]
+    names = data["names"]
     query, key = np.unravel_index(weights.argmax(), weights.shape)
     return (
         f"Attention weights of {len(queries)} {names[0]} tokens over {len(keys)} "
@@ -93,7 +96,8 @@ def _agreement(weights, data, outline):
 
 
 def _draw(weights, data, mask, outline):
-    shown, named = where(data), max(weights.shape) <= MOST_NAMED
+    shown = where(data)
+    named = max(weights.shape) <= MOST_NAMED
     queries, keys, names = (_short(data[of]) for of in ("queries", "keys", "names"))
     return show_heatmaps(
         weights.clip(0, 1),

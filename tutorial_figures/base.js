@@ -1,6 +1,6 @@
-// What every figure shares: how it starts, follows the page and speaks. It knows no
-// figure. Pages carry these files without their comments (figure.py), which therefore
-// fill whole lines, and no literal goes over several.
+// What every figure shares: how it starts, follows the page and speaks. Pages
+// carry these files without their comments (figure.py), which therefore fill whole lines,
+// and no literal goes over several.
 
 const SVG = "http://www.w3.org/2000/svg";
 

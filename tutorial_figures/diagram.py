@@ -3,8 +3,6 @@
 Vaswani et al. (2017), figure 1, bottom up: boxes compute, plain words are what goes
 between them. Places are in units of which the picture is ``WIDTH`` wide, down from the
 upper left corner; page and picture draw the same numbers.
-
-This module knows neither what a box does nor its code.
 """
 
 from typing import NamedTuple
@@ -62,8 +60,12 @@ class Diagram:
     """What is drawn: boxes, lines as lists of points, texts and masks with middles."""
 
     def __init__(self):
-        self.boxes, self.texts, self.masks = [], [], []
-        self.lines, self.dashed, self.heads = [], [], []
+        self.boxes = []
+        self.texts = []
+        self.masks = []
+        self.lines = []
+        self.dashed = []
+        self.heads = []
 
     def add(self, about, place, *, of="", after="", **more):
         """Add a box, named by the tower ``of`` which it is and the layer before it."""
@@ -97,7 +99,8 @@ class Diagram:
         where the frame begins and how wide it is, ``floor`` where it ends below.
         """
         left, width = around
-        middle, top = x + BOX / 2, y - 6 - ROW
+        middle = x + BOX / 2
+        top = y - 6 - ROW
         self.lines.append(((middle, y), (middle, y - 6)))
         frame = (left, top + ROW / 2, width, floor - top - ROW / 2)
         self.boxes.insert(first, _framed(about, (middle - NAME / 2, top), frame))
@@ -127,7 +130,8 @@ def transformer():
 
 def _add_tower(diagram, tower):
     """Stack a tower's boxes and return the upper edge of its name."""
-    x, first = LEFT[tower], len(diagram.boxes)
+    x = LEFT[tower]
+    first = len(diagram.boxes)
     diagram.texts.append((x + BOX / 2, HEIGHT - 4, WORDS[tower]))
     embedding = diagram.box_above("embedding", x, HEIGHT - 16, gap=24, of=tower)
     position = y = diagram.box_above("position", x, embedding, of=tower)
@@ -145,13 +149,16 @@ def _add_tower(diagram, tower):
 
 def _add_layer(diagram, tower, layer, y):
     """Stack a layer and its add & norm, with the stream that goes around it."""
-    x, middle, tap = LEFT[tower], LEFT[tower] + BOX / 2, y - 8
+    x = LEFT[tower]
+    middle = LEFT[tower] + BOX / 2
+    tap = y - 8
     if layer in MASKS:
         y = _add_attention(diagram, tower, layer, y)
     else:
         y = diagram.box_above(layer, x, y, gap=18, of=tower)
     y = diagram.box_above("add & norm", x, y, of=tower, after=layer)
-    aside, edge = BYPASS[tower], x if tower == "encoder" else x + BOX
+    aside = BYPASS[tower]
+    edge = x if tower == "encoder" else x + BOX
     around = [(middle, tap), (aside, tap), (aside, y + ROW / 2), (edge, y + ROW / 2)]
     diagram.arrow(*around)
     return y
@@ -159,8 +166,10 @@ def _add_layer(diagram, tower, layer, y):
 
 def _add_attention(diagram, tower, layer, y):
     """Stack attention and its mask; keys and values fork off, or come from aside."""
-    x, middle = LEFT[tower], LEFT[tower] + BOX / 2
-    foot, width = y - 26, BOX - MASK - 4
+    x = LEFT[tower]
+    middle = LEFT[tower] + BOX / 2
+    foot = y - 26
+    width = BOX - MASK - 4
     top = foot - ATTENTION
     diagram.arrow((middle, y), (middle, foot))
     if layer == "cross-attention":
@@ -177,9 +186,10 @@ def _add_attention(diagram, tower, layer, y):
 
 def _carry_memory(diagram, y):
     """Lead the memory from the encoder's top down to the keys and values."""
-    places = {box.about: box.place for box in diagram.boxes}
-    x, top, _, height = places["cross-attention"]
-    middle, aside = LEFT["encoder"] + BOX / 2, LEFT["decoder"] - 36
+    frames = {box.about: box.place for box in diagram.boxes}
+    x, top, _, height = frames["cross-attention"]
+    middle = LEFT["encoder"] + BOX / 2
+    aside = LEFT["decoder"] - 36
     diagram.arrow((middle, y), (middle, y - 9))
     diagram.texts.append((middle, y - 14, "memory"))
     for share, name in ((1 / 4, "K"), (3 / 4, "V")):
@@ -202,7 +212,8 @@ def _explain_masks(diagram, y):
 
 def _tie(diagram, embedding, linear):
     """Join the French embedding to the linear map, between two heights."""
-    x, edge = LEFT["decoder"] + BOX, LEFT["decoder"] + BOX + 32
+    x = LEFT["decoder"] + BOX
+    edge = LEFT["decoder"] + BOX + 32
     middle = (embedding + linear) / 2
     for end, gap in ((embedding, 24), (linear, -24)):
         diagram.dashed.append([(x, end), (edge, end), (edge, middle + gap)])
@@ -224,8 +235,11 @@ def drawing():
 
 
 def _path(lines):
-    points = (" ".join(f"{x:g},{y:g}" for x, y in line) for line in lines)
-    return "".join(f"M{line}" for line in points)
+    return "".join(_subpath(line) for line in lines)
+
+
+def _subpath(line):
+    return "M" + " ".join(f"{x:g},{y:g}" for x, y in line)
 
 
 def picture(_=None):

@@ -6,8 +6,6 @@ kernel, no network and no other file. The same input gives the same bytes.
 Its colors are those of ``tutorial_lib.plotting.colors``: pictures use the light ones,
 and pages carry both as variables of CSS, between which base.css and base.js change as
 the page turns dark. Scales of color, where it stands for numbers, are in colors.js.
-
-This module knows neither what a figure shows nor how its JavaScript draws it.
 """
 
 import base64
@@ -52,7 +50,8 @@ class Figure:
     """
 
     def __init__(self, name, data, *, text, title, draw, shared=()):
-        self.name, self.scripts = name, ("base.js", *shared, f"{name}.js")
+        self.name = name
+        self.scripts = ("base.js", *shared, f"{name}.js")
         self.title = "" if title is None else as_text(title)
         self.text = f"{self.title} · {text}" if title else text
         self.data = {**data, "title": self.title}
@@ -61,7 +60,8 @@ class Figure:
     @functools.cached_property
     def html(self):
         """Return the live figure, self-contained, with the picture as its fallback."""
-        data, css = _json(self.data), _json(self._style())
+        data = _json(self.data)
+        css = _json(self._style())
         key = hashlib.sha256((self.name + data).encode()).hexdigest()[:12]
         picture = base64.b64encode(self.png).decode()
         return (

@@ -1,6 +1,6 @@
 """A text that is generated: each next token, what else was probable, and the attention.
 
-This module knows no model, only the logits and weights of a text that was generated.
+It is drawn from the logits and weights of a text that was generated before.
 """
 
 import numpy as np
@@ -24,14 +24,21 @@ def show_generation(logits, weights, tokens, words, *, begin=1, title=None):
     ValueError for shapes and names that do not fit, weights that attend ahead, and more
     than 40 tokens.
     """
-    logits, tokens = as_array(logits, "logits"), [as_text(token) for token in tokens]
-    words, maps = [as_text(word) for word in words], as_array(weights, "weights")
+    logits = as_array(logits, "logits")
+    tokens = [as_text(token) for token in tokens]
+    words = [as_text(word) for word in words]
+    maps = as_array(weights, "weights")
     maps = maps[None] if maps.ndim == 2 else maps
     _check(logits, maps, tokens, words, begin)
     steps = [_step(row, words, tokens[i + 1 :][:1]) for i, row in enumerate(logits)]
     data = {"tokens": tokens, "begin": begin, "steps": steps}
-    data["maps"] = [[rounded(row[: i + 1]) for i, row in enumerate(m)] for m in maps]
+    data["maps"] = [_rows_so_far(layer) for layer in maps]
     return Figure("generation", data, text=_sentence(data), title=title, draw=_draw)
+
+
+def _rows_so_far(weights):
+    """Return the rows of a causal map, each up to its own token."""
+    return [rounded(row[: i + 1]) for i, row in enumerate(weights)]
 
 
 def _check(logits, maps, tokens, words, begin):
@@ -56,7 +63,8 @@ def _check(logits, maps, tokens, words, begin):
 
 def _step(logits, words, drawn):
     """Return the most probable tokens with their shares, the one drawn among them."""
-    shares, order = softmax(logits), logits.argsort(kind="stable")[::-1]
+    shares = softmax(logits)
+    order = logits.argsort(kind="stable")[::-1]
     rows = [*order[:SHOWN]]
     rows += [words.index(word) for word in drawn if words.index(word) not in rows]
     return {"words": [words[i] for i in rows], "shares": rounded(shares[rows])}
@@ -69,7 +77,8 @@ def _probability(data, position):
 
 
 def _sentence(data):
-    tokens, begin = data["tokens"], data["begin"]
+    tokens = data["tokens"]
+    begin = data["begin"]
     new = range(begin, len(tokens))
     drawn = (f"{tokens[i]} ({_probability(data, i):.2f})" for i in new)
     return (
@@ -79,7 +88,8 @@ def _sentence(data):
 
 
 def _draw(data):
-    tokens, begin = data["tokens"], data["begin"]
+    tokens = data["tokens"]
+    begin = data["begin"]
     weights = np.zeros((len(tokens), len(tokens)))
     for i, row in enumerate(data["maps"][-1]):
         weights[i, : i + 1] = row

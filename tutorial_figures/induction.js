@@ -58,7 +58,7 @@ function induction(root, data, host) {
     thread = null;
     model.weights.set(first);
     Object.assign(now, { step: 0, running: false, history: [] });
-    now.history.push({ step: 0, ...model.judge(texts, []), loss: Math.log(vocab) });
+    now.history.push({ step: 0, ...model.measure(texts, []), loss: Math.log(vocab) });
     run(false);
     show();
   }
@@ -85,7 +85,7 @@ function induction(root, data, host) {
     if (!now.running || done > steps) return;
     model.weights.set(weights);
     now.step = done;
-    now.history.push({ step: done, ...model.judge(texts, []), loss });
+    now.history.push({ step: done, ...model.measure(texts, []), loss });
     if (done === steps) run(false);
     show();
   }
@@ -169,20 +169,20 @@ function induction(root, data, host) {
   // Every change ends here.
   function show() {
     if (!parts) return;
-    now.score = model.judge(texts, now.off);
+    now.score = model.measure(texts, now.off);
     drawHistory(Math.min(host.clientWidth, 760));
     model.read(text, now.off);
     const dark = host.hasAttribute("data-dark");
     parts.forEach(({ canvas, row, wanted, cell }, layer) => {
       paint(canvas, tokens, [...model.maps[layer]].map((weight) => colorOf(weight, dark)));
       canvas.classList.toggle("off", now.off[layer]);
-      const places = sought(layer, now.query);
-      const [reader] = places.at(-1) ?? [now.query];
+      const wantedCells = sought(layer, now.query);
+      const [reader] = wantedCells.at(-1) ?? [now.query];
       set(row, { y: 20 + reader * cell, height: cell });
       wanted.replaceChildren();
-      for (const [y, x] of places) {
-        const place = { x: 20 + x * cell, y: 20 + y * cell, width: cell, height: cell };
-        add(wanted, "rect", { class: "sought", ...place });
+      for (const [y, x] of wantedCells) {
+        const frame = { x: 20 + x * cell, y: 20 + y * cell, width: cell, height: cell };
+        add(wanted, "rect", { class: "sought", ...frame });
       }
     });
     say(sentence());
@@ -190,8 +190,8 @@ function induction(root, data, host) {
 
   function sentence() {
     const { query, step, score, off } = now;
-    const chances = model.shares.subarray(query * vocab, (query + 1) * vocab);
-    const best = chances.indexOf(Math.max(...chances));
+    const probs = model.probs.subarray(query * vocab, (query + 1) * vocab);
+    const best = probs.indexOf(Math.max(...probs));
     const missing = off.map((is, layer) => is && `layer ${layer}`).filter(Boolean);
     const weights = [0, 1].map((layer) => sought(layer, query).map(([row, column]) =>
       model.maps[layer][row * tokens + column]));
@@ -210,7 +210,7 @@ function induction(root, data, host) {
       `${(100 * score.accuracy).toFixed(0)} % of the letters that can be known are right.`,
       `At ${asks}, position ${query},`,
       ...looks,
-      `the model goes on with ${quote(toLetter(best))} (${chances[best].toFixed(2)}).`,
+      `the model goes on with ${quote(toLetter(best))} (${probs[best].toFixed(2)}).`,
     ].filter(Boolean).join(" ");
   }
 

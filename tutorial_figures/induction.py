@@ -13,8 +13,18 @@ import numpy as np
 from .figure import ACCENT, HERE, MARK, Figure, canvas
 
 # Of the model, of its texts, and of its training by Adam.
-SIZES = {"vocab": 20, "d_model": 24, "tokens": 24, "names": 5, "letters": 3}
-SIZES |= {"batch": 32, "rate": 0.02, "warmup": 20, "steps": 200, "seed": 0}
+SIZES = {
+    "vocab": 20,
+    "d_model": 24,
+    "tokens": 24,
+    "names": 5,
+    "letters": 3,
+    "batch": 32,
+    "rate": 0.02,
+    "warmup": 20,
+    "steps": 200,
+    "seed": 0,
+}
 CURVES = {"loss": ACCENT, "prefix": MARK, "accuracy": "0.3"}
 
 
@@ -66,8 +76,8 @@ def _draw(run):
         ax.spines[["top", "right"]].set_visible(False)
     for layer, ax in enumerate(below.subplots(1, 2)):
         ax.imshow(run["maps"][layer], cmap="Blues", vmin=0, vmax=1)
-        places = np.arange(len(run["text"]))
-        ax.set_xticks(places, run["text"], fontsize=7)
-        ax.set_yticks(places, run["text"], fontsize=7)
+        positions = np.arange(len(run["text"]))
+        ax.set_xticks(positions, run["text"], fontsize=7)
+        ax.set_yticks(positions, run["text"], fontsize=7)
         ax.set(title=f"layer {layer}", xlabel="key", ylabel="query")
     return fig

@@ -20,11 +20,14 @@ function inductionModel(sizes) {
     Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
 
   // ---- parameters: one row of numbers, and names for its parts
-  const shapes = { words: [vocab, width], places: [tokens, width] };
+  const shapes = {
+    token_embedding: [vocab, width],
+    position_embedding: [tokens, width],
+  };
   for (const layer of depth) {
     for (const name of "QKVO") shapes[name + layer] = [width, width];
   }
-  shapes.answers = [width, vocab];
+  shapes.output = [width, vocab];
   const total = Object.values(shapes).reduce((n, [a, b]) => n + a * b, 0);
 
   function named(numbers) {
@@ -38,11 +41,14 @@ function inductionModel(sizes) {
   }
 
   const row = () => new Float64Array(total);
-  const [weights, slopes, mean, square] = [row(), row(), row(), row()];
+  const weights = row();
+  const gradients = row();
+  const mean = row();
+  const square = row();
   const W = named(weights);
-  const dW = named(slopes);
+  const dW = named(gradients);
   for (const name in W) {
-    const size = name === "words" || name === "places" ? 0.5 : scale;
+    const size = name.endsWith("embedding") ? 0.5 : scale;
     W[name].forEach((_, i) => (W[name][i] = size * normal()));
   }
 
@@ -82,9 +88,9 @@ function inductionModel(sizes) {
   const parts = depth.map(() =>
     Object.fromEntries([..."QKVC"].map((name) => [name, table(width)])));
   const maps = depth.map(() => table(tokens));
-  const shares = table(vocab);
+  const probs = table(vocab);
 
-  function shareOut(numbers, offset, length) {
+  function softmax(numbers, offset, length) {
     let [largest, whole] = [-Infinity, 0];
     for (let i = offset; i < offset + length; i += 1) {
       largest = Math.max(largest, numbers[i]);
@@ -95,12 +101,13 @@ function inductionModel(sizes) {
     for (let i = offset; i < offset + length; i += 1) numbers[i] /= whole;
   }
 
-  // Reads a text: `maps` are then the weights of its two heads, `shares` the probability
+  // Reads a text: `maps` are then the weights of its two heads, `probs` the probability
   // of every next word. A head that is off adds nothing.
   function read(text, off = []) {
     for (let i = 0; i < tokens * width; i += 1) {
       const word = text[Math.floor(i / width)];
-      stream[0][i] = W.words[word * width + (i % width)] + W.places[i];
+      stream[0][i] =
+        W.token_embedding[word * width + (i % width)] + W.position_embedding[i];
     }
     for (const layer of depth) {
       const [x, { Q, K, V, C }, map] = [stream[layer], parts[layer], maps[layer]];
@@ -115,40 +122,41 @@ function inductionModel(sizes) {
           for (let c = 0; c < width; c += 1) score += Q[key(i) + c] * K[key(j) + c];
           map[i * tokens + j] = score * scale;
         }
-        shareOut(map, i * tokens, i + 1);
+        softmax(map, i * tokens, i + 1);
       }
       multiply(map, V, C, [tokens, tokens, width]);
       stream[layer + 1].set(x);
       if (!off[layer]) multiply(C, W[`O${layer}`], stream[layer + 1], ofTokens);
     }
-    shares.fill(0);
-    multiply(stream[2], W.answers, shares, [tokens, width, vocab]);
-    for (let i = 0; i < tokens; i += 1) shareOut(shares, i * vocab, vocab);
+    probs.fill(0);
+    multiply(stream[2], W.output, probs, [tokens, width, vocab]);
+    for (let i = 0; i < tokens; i += 1) softmax(probs, i * vocab, vocab);
   }
 
-  // Adds the slopes of one text's loss; `share` is a word's part of it.
+  // Adds the gradients of one text's loss; `share` is a word's part of it.
   function learnFrom({ text, known }, share) {
     read(text);
     let loss = 0;
     const errors = table(vocab);
     for (const i of known) {
       const right = i * vocab + text[i + 1];
-      loss -= share * Math.log(shares[right]);
-      for (let c = 0; c < vocab; c += 1) errors[i * vocab + c] = share * shares[i * vocab + c];
+      loss -= share * Math.log(probs[right]);
+      for (let c = 0; c < vocab; c += 1) errors[i * vocab + c] = share * probs[i * vocab + c];
       errors[right] -= share;
     }
-    multiplyTurned(stream[2], errors, dW.answers, [tokens, width, vocab]);
+    multiplyTurned(stream[2], errors, dW.output, [tokens, width, vocab]);
     const dx = table(width);
-    multiplyByTurned(errors, W.answers, dx, [tokens, width, vocab]);
+    multiplyByTurned(errors, W.output, dx, [tokens, width, vocab]);
     for (const layer of [1, 0]) learnLayer(layer, dx);
     for (let i = 0; i < tokens * width; i += 1) {
-      dW.words[text[Math.floor(i / width)] * width + (i % width)] += dx[i];
-      dW.places[i] += dx[i];
+      const word = text[Math.floor(i / width)];
+      dW.token_embedding[word * width + (i % width)] += dx[i];
+      dW.position_embedding[i] += dx[i];
     }
     return loss;
   }
 
-  // `dx` is the slope of what leaves a layer, and becomes that of what enters it.
+  // `dx` is the gradient of a layer's output, and becomes that of its input.
   function learnLayer(layer, dx) {
     const [x, map] = [stream[layer], maps[layer]];
     const { Q, K, V, C } = parts[layer];
@@ -168,9 +176,9 @@ function inductionModel(sizes) {
     }
     multiply(dMap, K, dQ, [tokens, tokens, width]);
     multiplyTurned(dMap, Q, dK, [tokens, tokens, width]);
-    for (const [name, slope] of [["Q", dQ], ["K", dK], ["V", dV]]) {
-      multiplyTurned(x, slope, dW[name + layer], ofTokens);
-      multiplyByTurned(slope, W[name + layer], dx, ofTokens);
+    for (const [name, dY] of [["Q", dQ], ["K", dK], ["V", dV]]) {
+      multiplyTurned(x, dY, dW[name + layer], ofTokens);
+      multiplyByTurned(dY, W[name + layer], dx, ofTokens);
     }
   }
 
@@ -196,9 +204,9 @@ function inductionModel(sizes) {
 
   const countKnown = (texts) => texts.reduce((n, { known }) => n + known.length, 0);
 
-  // Returns the loss of several texts and leaves its slopes in `slopes`.
+  // Returns the loss of several texts and leaves its gradients in `gradients`.
   function learn(texts) {
-    slopes.fill(0);
+    gradients.fill(0);
     const share = 1 / countKnown(texts);
     return texts.reduce((loss, text) => loss + learnFrom(text, share), 0);
   }
@@ -211,8 +219,8 @@ function inductionModel(sizes) {
     const rate = sizes.rate * Math.min(1, steps / sizes.warmup);
     const [a, b] = [0.9, 0.99];
     for (let i = 0; i < total; i += 1) {
-      mean[i] += (1 - a) * (slopes[i] - mean[i]);
-      square[i] += (1 - b) * (slopes[i] ** 2 - square[i]);
+      mean[i] += (1 - a) * (gradients[i] - mean[i]);
+      square[i] += (1 - b) * (gradients[i] ** 2 - square[i]);
       const size = Math.sqrt(square[i] / (1 - b ** steps)) + 1e-8;
       weights[i] -= (rate * mean[i]) / (1 - a ** steps) / size;
     }
@@ -221,15 +229,15 @@ function inductionModel(sizes) {
 
   // How often the likeliest word is right; the weight of layer 0 on the word before,
   // and that of layer 1 on words that once followed the one read.
-  function judge(texts, off) {
+  function measure(texts, off) {
     let [loss, right, back, prefix] = [0, 0, 0, 0];
     for (const { text, known } of texts) {
       read(text, off);
       for (let i = 1; i < tokens; i += 1) back += maps[0][i * tokens + i - 1];
       for (const i of known) {
-        const chances = shares.subarray(i * vocab, (i + 1) * vocab);
-        loss -= Math.log(chances[text[i + 1]]);
-        right += chances.indexOf(Math.max(...chances)) === text[i + 1];
+        const next = probs.subarray(i * vocab, (i + 1) * vocab);
+        loss -= Math.log(next[text[i + 1]]);
+        right += next.indexOf(Math.max(...next)) === text[i + 1];
         for (let j = 1; j <= i; j += 1) {
           if (text[j - 1] === text[i]) prefix += maps[1][i * tokens + j];
         }
@@ -240,5 +248,5 @@ function inductionModel(sizes) {
     return { loss: loss / words, accuracy: right / words, back, prefix: prefix / words };
   }
 
-  return { weights, slopes, maps, shares, total, draw, read, learn, step, judge };
+  return { weights, gradients, maps, probs, total, draw, read, learn, step, measure };
 }

@@ -1,8 +1,6 @@
 """What readers pass to the figures, turned into arrays and text or refused.
 
 Numbers and tokens first, then attention weights: checked, in layers, packed for a page.
-
-This module knows neither the figures nor any model.
 """
 
 import base64
@@ -159,7 +157,9 @@ def choose(weights, layer, head):
 
 def where(data):
     """Return the words for what is shown first: a layer and a head, if many."""
-    layers, heads, shown = data["layers"], data["heads"], data["shown"]
+    layers = data["layers"]
+    heads = data["heads"]
+    shown = data["shown"]
     head = "mean over the heads" if shown["head"] == heads else f"head {shown['head']}"
     parts = [f"layer {shown['layer']}"] * (layers > 1) + [head] * (heads > 1)
     return ", ".join(parts)

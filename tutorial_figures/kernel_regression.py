@@ -1,6 +1,6 @@
 """Interactive Nadaraya–Watson regression: the query, the width, the kernel, the points.
 
-This module knows no data set: points go in. The figure's JavaScript states the kernels
+Points go in. The figure's JavaScript states the kernels
 of ``tutorial_lib.kernels`` a second time; a test holds the two equal.
 """
 
@@ -34,12 +34,13 @@ def show_kernel_regression(x, y, *, query=None, width=None, truth=None, title=No
     digits = _digits(np.ptp(x))
     query = as_number(np.median(x) if query is None else query, "query")
     width = as_positive(np.ptp(x) / 10 if width is None else width, "width")
-    query, width = round(query, digits), float(f"{width:.3g}")
+    query = round(query, digits)
+    width = float(f"{width:.3g}")
     shown = {"query": query, "width": width, "kernel": "gaussian"}
     points = list(zip(rounded(x), rounded(y), strict=True))
     truth = [] if truth is None else _curve(x, truth)
     data = {"points": points, "shown": shown, "truth": truth}
-    data |= _frame(points, truth, query)
+    data.update(_frame(points, truth, query))
     text = _sentence(data)
     return Figure("kernel_regression", data, text=text, title=title, draw=_draw)
 
@@ -70,7 +71,8 @@ def _frame(points, truth, query):
     """Return the edges of the plot, and the decimals for its places and heights."""
     x = np.array([x for x, _ in points] + [query])
     y = np.array([y for _, y in points + truth])
-    across, up = 0.04 * np.ptp(x), 0.08 * (np.ptp(y) or 1)
+    across = 0.04 * np.ptp(x)
+    up = 0.08 * (np.ptp(y) or 1)
     low, high = rounded([x.min() - across, x.max() + across])
     bottom, top = rounded([y.min() - up, y.max() + up])
     digits = _digits(high - low), _digits(top - bottom)
@@ -87,8 +89,10 @@ def _regress(queries, data):
 
 
 def _sentence(data):
-    shown, digits = data["shown"], data["digits"]
-    query, width = f"{shown['query']:.{digits[0]}f}", f"{shown['width']:g}"
+    shown = data["shown"]
+    digits = data["digits"]
+    query = f"{shown['query']:.{digits[0]}f}"
+    width = f"{shown['width']:g}"
     [estimate], [weights] = _regress([shown["query"]], data)
     start = (
         f"Kernel regression of {len(weights)} points, gaussian kernel of width {width}"
@@ -120,7 +124,9 @@ def _draw(data):
 
 
 def _draw_curves(ax, data):
-    low, high, query = data["low"], data["high"], data["shown"]["query"]
+    low = data["low"]
+    high = data["high"]
+    query = data["shown"]["query"]
     queries = np.linspace(low, high, 481)
     if data["truth"]:
         ax.plot(*np.transpose(data["truth"]), "--", color="0.5", label="truth")

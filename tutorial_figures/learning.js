@@ -29,7 +29,7 @@ function descend({ scores, weights, output }, { products, values }, target, rate
 function learning(root, data, host) {
   const { labels, values, names, hull, low, high, near, learning_rates } = data;
   const [factor, unit] = data.unit;
-  const places = [...values, ...data.landmarks];
+  const targets = [...values, ...data.landmarks];
   const first = lookUp(labels.map(() => 0), values);
   const calm = matchMedia("(prefers-reduced-motion: reduce)");
   const now = { ...data.shown };
@@ -46,7 +46,7 @@ function learning(root, data, host) {
   addButton(bar, "Reset", () => want(now.chosen, now.target));
   const elsewhere = [...labels, ...names, "elsewhere"];
   const select = addSelect(bar, "target", elsewhere, (i) =>
-    want(i, places[i] || now.target));
+    want(i, targets[i] || now.target));
   const range = { min: 0, max: learning_rates.length - 1, step: 1 };
   const slider = addSlider(bar, "learning rate", range, (i) => {
     now.learning_rate = learning_rates[i];
@@ -54,7 +54,7 @@ function learning(root, data, host) {
   });
   const stage = addStage(root, "map: the arrow keys move the target", (way) => {
     const far = (high[0] - low[0]) / 50;
-    want(places.length, onMap(now.target.map((at, axis) => at + far * way[axis])));
+    want(targets.length, onMap(now.target.map((at, axis) => at + far * way[axis])));
   });
   const below = add(root, "div", { class: "below" });
   const table = add(below, "div", { class: "shares" });
@@ -143,7 +143,7 @@ function learning(root, data, host) {
     };
     addText(svg, toX(first.output[0]) + 8, toY(first.output[1]) + 15, "mean", "small");
     const middle = sum(values.map((value) => value[1])) / values.length;
-    places.forEach(([x, y], i) => {
+    targets.forEach(([x, y], i) => {
       const isKey = i < values.length;
       const [left, top] = [toX(x), toY(y)];
       add(svg, "circle", { cx: left, cy: top, r: isKey ? 3.5 : 2 });
@@ -210,7 +210,7 @@ function learning(root, data, host) {
     const most = Math.max(...state.weights);
     const steps = path.length - 1;
     const wish = elsewhere[chosen];
-    const there = chosen < places.length ? quote(wish) : "the target";
+    const there = chosen < targets.length ? quote(wish) : "the target";
     const distance = `${told(path[steps].distance)} from ${there}`;
     if (!steps) {
       return [`The query is 0 and its ${labels.length} weights are equal, so the output`,
@@ -236,8 +236,8 @@ function learning(root, data, host) {
 
   function wantAt(point) {
     const at = onMap(point);
-    const i = places.findIndex((place) => apart(place, at) * scale < 14);
-    want(i < 0 ? places.length : i, places[i] || at);
+    const i = targets.findIndex((target) => apart(target, at) * scale < 14);
+    want(i < 0 ? targets.length : i, targets[i] || at);
   }
 
   function listen() {

@@ -1,7 +1,7 @@
 """A query that learns what to look for: gradient descent, step by step, on a map.
 
 The figure's JavaScript states ``descend`` a second time; a test holds both equal to
-torch's gradients. This module knows no names of keys and no places: vectors go in.
+torch's gradients.
 """
 
 import math
@@ -39,15 +39,18 @@ def show_learning(
     """
     keys, values = as_array(keys, "keys"), as_array(values, "values")
     _check(keys, values)
-    labels, landmarks = as_labels(labels, len(keys), "keys"), dict(landmarks or {})
+    labels = as_labels(labels, len(keys), "keys")
+    landmarks = dict(landmarks or {})
     points = values, as_array([*landmarks.values()], "landmarks").reshape(-1, 2)
     names = [*labels, *map(as_text, landmarks)]
     if target is not None and target not in names:
         raise ValueError(f"target must be one of {', '.join(names)}, got {target!r}")
     chosen = 0 if target is None else names.index(target)
     data = {"labels": labels, "names": names[len(labels) :]}
-    data |= {"values": rounded(points[0], 8), "landmarks": rounded(points[1], 8)}
-    data |= {"products": rounded(keys @ keys.T, 8), **_frame(values, points[1], unit)}
+    data.update({"values": rounded(points[0], 8), "landmarks": rounded(points[1], 8)})
+    data.update(
+        {"products": rounded(keys @ keys.T, 8), **_frame(values, points[1], unit)}
+    )
     point = [*data["values"], *data["landmarks"]][chosen]
     rate = as_positive(learning_rate, "learning_rate")
     data["shown"] = {"chosen": chosen, "target": point, "learning_rate": rate}
@@ -88,7 +91,8 @@ def _frame(values, landmarks, unit):
 
 def _hull(values):
     """Return the corners of the hull, counterclockwise: Andrew's monotone chain."""
-    points, corners = sorted(rounded(values, 8)), []
+    points = sorted(rounded(values, 8))
+    corners = []
     for way in (points, points[::-1]):
         chain = []
         for x, y in way:
@@ -104,9 +108,12 @@ def _hull(values):
 
 def learn(data):
     """Return [(weights, output)] for every step that gradient descent takes."""
-    products, values = np.array(data["products"]), np.array(data["values"])
-    target, rate = np.array(data["shown"]["target"]), data["shown"]["learning_rate"]
-    scores, path = np.zeros(len(values)), []
+    products = np.array(data["products"])
+    values = np.array(data["values"])
+    target = np.array(data["shown"]["target"])
+    rate = data["shown"]["learning_rate"]
+    scores = np.zeros(len(values))
+    path = []
     while True:
         weights = softmax(scores)
         output = weights @ values
@@ -120,7 +127,8 @@ def learn(data):
 
 
 def _sentence(data):
-    path, shown = learn(data), data["shown"]
+    path = learn(data)
+    shown = data["shown"]
     weights, output = path[-1]
     factor, unit = data["unit"]
     distance = factor * math.dist(output, shown["target"])
@@ -137,7 +145,8 @@ def _sentence(data):
 def _draw(data):
     fig = canvas(6.4, 4.6)
     ax, bars = fig.subplots(2, height_ratios=[2, 1])
-    path, values = learn(data), np.array(data["values"])
+    path = learn(data)
+    values = np.array(data["values"])
     weights = path[-1][0]
     ax.fill(*np.transpose(data["hull"]), color="0.92", zorder=0)
     ax.scatter(*values.T, s=20 + 700 * weights, color=ACCENT, alpha=0.3)

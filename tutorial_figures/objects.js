@@ -86,9 +86,9 @@ function objects(root, data) {
   }
 
   function sentence() {
-    const said = names[now.at][now.scene].map((name, query) =>
+    const parts = names[now.at][now.scene].map((name, query) =>
       `query ${query} predicts ${name ?? "no object"}`);
-    return `After ${steps[now.at]} steps ${said.join(", ")}.`;
+    return `After ${steps[now.at]} steps ${parts.join(", ")}.`;
   }
 
   return show;

@@ -1,6 +1,6 @@
 """Object queries over training: what each predicts, and the mask it draws.
 
-This module knows no model: names and masks go in, as a model gave them on its way.
+Names and masks go in, as a model predicted them during its training.
 """
 
 import base64
@@ -13,7 +13,10 @@ from .figure import Figure
 from .inputs import as_array, as_text
 from .patches import as_pixels
 
-MOST_SCENES, MOST_STEPS, MOST_QUERIES, MOST_PIXELS = 8, 16, 8, 4096
+MOST_SCENES = 8
+MOST_STEPS = 16
+MOST_QUERIES = 8
+MOST_PIXELS = 4096
 THERE = 0.5  # a patch above it belongs to the mask
 
 
@@ -29,23 +32,26 @@ def show_objects(images, names, masks, *, steps, title=None):
     """
     images, masks = as_array(images, "images"), as_array(masks, "masks")
     _check(images, masks, names, steps)
-    said = [
-        [[as_text(name) if name else None for name in row] for row in at]
-        for at in names
-    ]
+    predicted = []
+    for step in names:
+        predicted.append([_as_texts(scene) for scene in step])
     _, _, queries, *grid = masks.shape
     data = {"steps": [int(step) for step in steps], "queries": queries, "grid": grid}
-    data |= {"names": said, "size": list(images.shape[1:]), "there": THERE}
+    data.update({"names": predicted, "size": list(images.shape[1:]), "there": THERE})
     data["images"] = [_packed(as_pixels(image)) for image in images]
     data["masks"] = _packed(np.round(255 * masks))
     return Figure(
         "objects",
         data,
-        text=_sentence(said[-1][0], data),
+        text=_sentence(predicted[-1][0], data),
         title=title,
         shared=("colors.js",),
-        draw=lambda _: _draw(images[0], said[-1][0], masks[-1, 0]),
+        draw=lambda _: _draw(images[0], predicted[-1][0], masks[-1, 0]),
     )
+
+
+def _as_texts(names):
+    return [as_text(name) if name else None for name in names]
 
 
 def _check(images, masks, names, steps):
@@ -75,14 +81,16 @@ def _packed(numbers):
 
 
 def _sentence(names, data):
-    said = (f"query {i} predicts {name or 'no object'}" for i, name in enumerate(names))
-    return f"After {data['steps'][-1]} steps of training {', '.join(said)}."
+    parts = (
+        f"query {i} predicts {name or 'no object'}" for i, name in enumerate(names)
+    )
+    return f"After {data['steps'][-1]} steps of training {', '.join(parts)}."
 
 
 def _draw(image, names, masks):
     titles = [f"query {i}: {name or '∅'}" for i, name in enumerate(names)]
     seen = [mask if name else 0 * mask for name, mask in zip(names, masks, strict=True)]
     there = [mask > THERE for mask in seen]
-    found = [mask if mask.any() else None for mask in there]
-    shown = {"titles": titles, "outline": found, "columns": 4}
+    drawn = [mask if mask.any() else None for mask in there]
+    shown = {"titles": titles, "outline": drawn, "columns": 4}
     return show_images([image] * len(seen), seen, **shown)

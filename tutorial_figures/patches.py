@@ -2,7 +2,7 @@
 
 Or put questions to an image, and see which patches each of them attends to.
 
-This module knows no model: weights and an image go in.
+Weights and an image go in.
 """
 
 import base64
@@ -65,8 +65,8 @@ def show_patch_attention(
     shown, weights_shown = choose(weights, layer, head)
     grid = [length // patch for length in pixels.shape[:2]]
     data = {"shown": shown, "classToken": class_token, "grid": grid, "patch": patch}
-    data |= {"questions": questions or None} | as_data(weights)
-    data |= {"first": _as_first(first, grid), "faded": pixels.ndim == 3}
+    data.update({"questions": questions or None} | as_data(weights))
+    data.update({"first": _as_first(first, grid), "faded": pixels.ndim == 3})
     data["faint"] = bool(np.median(weights.max(axis=-1)) < TELLING)
     data["picture"] = as_picture(pixels)
     say = _answers if questions else _sentence
@@ -182,7 +182,9 @@ def _first_query(data):
 
 
 def _sentence(weights, data):
-    (rows, columns), patch, shown = data["grid"], data["patch"], where(data)
+    rows, columns = data["grid"]
+    patch = data["patch"]
+    shown = where(data)
     (query, name), offset = _first_query(data), int(data["classToken"])
     over = weights[query, offset:]
     largest = divmod(int(over.argmax()), columns)
@@ -202,14 +204,15 @@ def _sentence(weights, data):
 
 def _answers(weights, data):
     """Say of every question (question, patch) which patch it attends to."""
-    (rows, columns), patch = data["grid"], data["patch"]
-    said = [
+    rows, columns = data["grid"]
+    patch = data["patch"]
+    parts = [
         f"{question} Attends most to {divmod(int(over.argmax()), columns)}, "
         f"{over.max():.3f}."
         for question, over in zip(data["questions"], weights, strict=True)
     ]
     size = f"{rows} × {columns} patches of {patch} × {patch} pixels"
-    return " ".join([f"Questions to an image of {size}.", *said])
+    return " ".join([f"Questions to an image of {size}.", *parts])
 
 
 def _draw(weights, pixels, data):
@@ -217,19 +220,20 @@ def _draw(weights, pixels, data):
 
     A photograph stands beside it as it is.
     """
-    maps, titles, found = weights, data["questions"], None
+    maps, titles, outline = weights, data["questions"], None
     if titles is None:
-        (query, name), offset = _first_query(data), int(data["classToken"])
+        query, name = _first_query(data)
+        offset = int(data["classToken"])
         maps = weights[query : query + 1, offset:]
         receiver = "the class token" if query else "itself"
         given = f"gives {receiver} {weights[query, 0]:.3f}" * offset
         titles = ["\n".join(filter(None, [name, where(data), given]))]
         asks = np.arange(maps.size) == query - offset
-        found = [asks.reshape(data["grid"])] if asks.any() else None
+        outline = [asks.reshape(data["grid"])] if asks.any() else None
     maps = [*maps.reshape(-1, *data["grid"])]
     image = np.moveaxis(pixels, 2, 0) / 255 if data["faded"] else pixels / 255
     if data["faded"] and not data["questions"]:
         maps, titles = [None, *maps], ["image", *titles]
-        found = found and [None, *found]
-    shown = {"titles": titles, "outline": found, "columns": 2}
+        outline = outline and [None, *outline]
+    shown = {"titles": titles, "outline": outline, "columns": 2}
     return show_images([image] * len(maps), maps, **shown)

@@ -136,7 +136,7 @@ function positions(root, data, host) {
       write(left - 6, bottom, d_model - 1);
     }
     const step = 2 ** Math.max(0, Math.ceil(Math.log2(tokens / 8)));
-    for (const t of all.filter((place) => place % step === 0)) {
+    for (const t of all.filter((position) => position % step === 0)) {
       write(toColumn(t + 0.5), floor + 26, t, "small middle");
       // Distances have a sign, so that there is room for every second one.
       const isNamed = t % (2 * step) === 0;
@@ -160,8 +160,8 @@ function positions(root, data, host) {
     scaleHigh.textContent = limit.toPrecision(2);
   }
   const path = (t) => {
-    const places = products[t].map((value, j) => `${toX(j - t)},${toY(value)}`);
-    return { d: `M${places.join("L")}` };
+    const points = products[t].map((value, j) => `${toX(j - t)},${toY(value)}`);
+    return { d: `M${points.join("L")}` };
   };
 
   // Another kind has other maps.
@@ -203,8 +203,8 @@ function positions(root, data, host) {
     const y = toY(products[t][j]);
     // Around the columns, not over them.
     const width = toColumn(1) - left + 4;
-    [j, j, t, t].forEach((place, i) =>
-      set(parts.frames[i], { x: toColumn(place) - 2, width }));
+    [j, j, t, t].forEach((position, i) =>
+      set(parts.frames[i], { x: toColumn(position) - 2, width }));
     set(parts.curve, path(t));
     set(parts.handle, { cx: toColumn(t + 0.5) });
     set(parts.stem, { x1: x, x2: x, y1: toY(0), y2: y });
@@ -233,15 +233,15 @@ function positions(root, data, host) {
 
   function sentence(t, j) {
     const distance = j - t;
-    const pairs = all.filter((place) => place + distance in all);
-    const alike = pairs.map((place) => products[place][place + distance]);
+    const pairs = all.filter((position) => position + distance in all);
+    const alike = pairs.map((position) => products[position][position + distance]);
     const from = show(Math.min(...alike));
     const to = show(Math.max(...alike));
-    const found = show(products[t][j]);
+    const score = show(products[t][j]);
     return [
       isRotary()
-        ? `Query at position ${t}, key at position ${j}: score ${found}.`
-        : `Position ${t} and position ${j}: dot product ${found}.`,
+        ? `Query at position ${t}, key at position ${j}: score ${score}.`
+        : `Position ${t} and position ${j}: dot product ${score}.`,
       `All pairs at distance ${fixed(distance, 0)}:`,
       `${from === to ? from : [from, to].join(" to ")}.`,
     ].join(" ");

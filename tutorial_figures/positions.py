@@ -1,6 +1,6 @@
 """Interactive positions: encodings as a map, dot products over the distance.
 
-This module knows no model and no chapter. The figure's JavaScript states the encodings
+The figure's JavaScript states the encodings
 a second time; a test holds the two equal.
 """
 
@@ -33,7 +33,8 @@ def show_positions(tokens=64, d_model=32, *, kind="sinusoidal", title=None):
     _check_sizes(tokens, d_model)
     if kind not in KINDS:
         raise ValueError(f"kind {kind!r} does not exist: choose {', '.join(KINDS)}")
-    position, distance = int(tokens) // 5, int(tokens) // 8
+    position = int(tokens) // 5
+    distance = int(tokens) // 8
     if kind == "rotary":
         distance = -min(AHEAD, position)
     shown = {"kind": kind, "base": BASE, "position": position, "distance": distance}
@@ -78,8 +79,11 @@ def turn(vector, positions, base):
 
 def _queries_and_keys(data):
     """Return two (token, d_model), which are the same unless the kind is rotary."""
-    tokens, d_model, base = data["tokens"], data["d_model"], data["shown"]["base"]
-    positions, kind = np.arange(tokens), data["shown"]["kind"]
+    tokens = data["tokens"]
+    d_model = data["d_model"]
+    base = data["shown"]["base"]
+    positions = np.arange(tokens)
+    kind = data["shown"]["kind"]
     if kind == "rotary":
         content = np.cos(np.arange(1, d_model + 1.0) ** 2)
         keys = turn(content, positions + AHEAD, base)
@@ -90,12 +94,15 @@ def _queries_and_keys(data):
 
 
 def _sentence(data):
-    shown, tokens = data["shown"], data["tokens"]
+    shown = data["shown"]
+    tokens = data["tokens"]
     queries, keys = _queries_and_keys(data)
     products = queries @ keys.T
-    t, distance, digits = shown["position"], shown["distance"], _digits(products)
+    t = shown["position"]
+    distance = shown["distance"]
+    digits = _digits(products)
     diagonal = products.diagonal(distance)
-    found, low, high = (
+    similar, low, high = (
         f"{round(value, digits) + 0.0:.{digits}f}".replace("-", "−")
         for value in (products[t, t + distance], diagonal.min(), diagonal.max())
     )
@@ -104,7 +111,7 @@ def _sentence(data):
         pair = f"Query at position {t}, key at position {t + distance}: score"
     return (
         f"{shown['kind'].capitalize()} encodings of {tokens} positions, "
-        f"{data['d_model']} dimensions each, base {shown['base']:}. {pair} {found}. "
+        f"{data['d_model']} dimensions each, base {shown['base']:}. {pair} {similar}. "
         f"All pairs at distance {distance}".replace("-", "−")
         + f": {low if low == high else f'{low} to {high}'}."
     )
@@ -133,25 +140,29 @@ def _draw(data):
 
 def _draw_map(fig, ax, vectors, data, named):
     """Draw (token, d_model), ``named`` {name: frames, each (distance, color)}."""
-    [(name, frames)], limit = named.items(), np.abs(vectors).max() or 1
+    [(name, frames)] = named.items()
+    limit = np.abs(vectors).max() or 1
     colors = {"cmap": scale("scores"), "vmin": -limit, "vmax": limit}
     image = ax.imshow(vectors.T, aspect="auto", interpolation="nearest", **colors)
-    for place, color in frames:
-        left = data["shown"]["position"] + place - 0.5
+    for offset, color in frames:
+        left = data["shown"]["position"] + offset - 0.5
         ax.axvspan(left, left + 1, fill=False, edgecolor=color, linewidth=1.5)
     ax.set(xlabel="position", ylabel=name)
     fig.colorbar(image, ax=ax)
 
 
 def _draw_curves(ax, products, data):
-    shown, tokens = data["shown"], data["tokens"]
-    places, t = np.arange(tokens), shown["position"]
+    shown = data["shown"]
+    tokens = data["tokens"]
+    positions = np.arange(tokens)
+    t = shown["position"]
     others = sorted({round(part * (tokens - 1) / 4 - 1e-9) for part in range(5)})
     for other in others:
         label = f"positions {', '.join(map(str, others))}" if other == 0 else None
-        ax.plot(places - other, products[other], color="0.6", lw=1, label=label)
-    ax.plot(places - t, products[t], color=FIRST, lw=2, label=f"position t = {t}")
-    distance, j = shown["distance"], t + shown["distance"]
+        ax.plot(positions - other, products[other], color="0.6", lw=1, label=label)
+    ax.plot(positions - t, products[t], color=FIRST, lw=2, label=f"position t = {t}")
+    distance = shown["distance"]
+    j = t + shown["distance"]
     second = {"color": SECOND, "label": f"position j = {j}", "clip_on": False}
     ax.plot(distance, products[t, j], "o", **second)
     ax.axhline(0, color="0.3", linewidth=0.8)

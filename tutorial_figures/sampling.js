@@ -43,7 +43,7 @@ function sampling(root, data) {
   const tempered = (T) => softmaxOf(logits.map((logit) => logit / T));
 
   // The likeliest word is the first, so that what is kept is a beginning.
-  function chances() {
+  function probsNow() {
     const first = tempered(now.temperature).slice(0, now.k);
     const total = sum(first);
     let before = 0;
@@ -58,7 +58,7 @@ function sampling(root, data) {
   }
 
   function draw(wanted) {
-    const shares = chances();
+    const shares = probsNow();
     const last = shares.findLastIndex((value) => value > 0);
     for (let i = 0; i < wanted; i += 1) {
       let left = Math.random();
@@ -79,7 +79,7 @@ function sampling(root, data) {
     [...values.slice(0, named), ...(others ? [sum(values.slice(named))] : [])];
 
   function show() {
-    const shares = chances();
+    const shares = probsNow();
     temperature.show(Math.log10(now.temperature), showTemperature(now.temperature));
     top.show(Math.min(now.k, largest), now.k >= vocab ? "all" : now.k);
     share.show(now.p, now.p.toFixed(2));
@@ -100,11 +100,11 @@ function sampling(root, data) {
     const kept = shares.filter((value) => value > 0).length;
     const draws = sum(now.drawn);
     const often = draws === 1 ? "once:" : `${draws} times, last:`;
-    const said = draws ? ` Sampled ${often} ${quote(words[now.last])}.` : "";
+    const sampled = draws ? ` Sampled ${often} ${quote(words[now.last])}.` : "";
     return [
       `${kept} of ${vocab} tokens may be sampled. Entropy`,
       `${entropy.toFixed(2)} nats, as if ${Math.exp(entropy).toFixed(1)}`,
-      `tokens were equally probable.${said}`,
+      `tokens were equally probable.${sampled}`,
     ].join(" ");
   }
 

@@ -1,6 +1,6 @@
 """Interactive sampling, one step: logits, temperature, top-k, top-p, min-p, and draws.
 
-This module knows no model, only the logits of one step.
+The logits of one step go in.
 """
 
 import math
@@ -37,18 +37,18 @@ def show_sampling(
     words = as_labels(words, len(logits), "logits", "words")
     shown = {"temperature": as_positive(temperature, "temperature")}
     shown["k"] = len(logits) if k is None else int(as_positive(k, "k"))
-    shown |= {"p": as_number(p, "p"), "least": as_number(least, "least")}
+    shown.update({"p": as_number(p, "p"), "least": as_number(least, "least")})
     if not 0 < shown["p"] <= 1:
         raise ValueError(f"p must be above 0 and at most 1, got {p:g}")
     if not 0 <= shown["least"] <= 1:
         raise ValueError(f"least must be from 0 to 1, got {least:g}")
     order = logits.argsort(kind="stable")[::-1]  # the likeliest first
     data = {"logits": rounded(logits[order]), "words": [words[i] for i in order]}
-    data |= {"shown": shown, "rows": SHOWN, "prompt": as_text(prompt)}
+    data.update({"shown": shown, "rows": SHOWN, "prompt": as_text(prompt)})
     return Figure("sampling", data, text=_sentence(data), title=title, draw=_draw)
 
 
-def _chances(data):
+def _probs(data):
     """Return the probabilities (vocab,) to draw by; the likeliest word is the first."""
     shown = data["shown"]
     tempered = softmax(np.array(data["logits"]) / shown["temperature"])
@@ -60,13 +60,15 @@ def _chances(data):
 
 
 def _sentence(data):
-    chances, words = _chances(data), data["words"]
-    nats, temperature = entropy(chances), data["shown"]["temperature"]
+    probs = _probs(data)
+    words = data["words"]
+    nats = entropy(probs)
+    temperature = data["shown"]["temperature"]
     after = f" after “{data['prompt']}”" if data["prompt"] else ""
     return (
         f"The next token{after}, at temperature {temperature:g}: "
-        f"{(chances > 0).sum()} of {len(words)} tokens may be sampled; the most "
-        f"probable, “{words[0]}”, has probability {chances[0]:.3f}; the entropy is "
+        f"{(probs > 0).sum()} of {len(words)} tokens may be sampled; the most "
+        f"probable, “{words[0]}”, has probability {probs[0]:.3f}; the entropy is "
         f"{nats:.2f} nats, as if {math.exp(nats):.1f} tokens were equally probable."
     )
 
@@ -75,7 +77,7 @@ def _draw(data):
     model = softmax(np.array(data["logits"]))
     columns = {
         "probability, model": model[:SHOWN],
-        "probability, sampled from": _chances(data)[:SHOWN],
+        "probability, sampled from": _probs(data)[:SHOWN],
     }
     fig = draw_bars(data["words"][:SHOWN], columns)
     fig.axes[0].set(xlim=(0, 1.15), xticks=(0, 0.5, 1))

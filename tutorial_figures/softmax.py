@@ -1,6 +1,6 @@
 """An interactive softmax: scores, temperature, d_k with or without its square root.
 
-This module knows no queries and no keys, only their scores.
+The scores of one query with its keys go in.
 """
 
 import math
@@ -54,8 +54,10 @@ def _weights(data):
 
 
 def _sentence(data):
-    weights, temperature = _weights(data), data["shown"]["temperature"]
-    nats, label = entropy(weights), data["labels"][weights.argmax()]
+    weights = _weights(data)
+    temperature = data["shown"]["temperature"]
+    nats = entropy(weights)
+    label = data["labels"][weights.argmax()]
     largest = (
         f"Softmax of {len(weights)} scores at temperature {temperature:g}: the largest "
         f"weight, {weights.max():.3f}, is that of “{label}”"
@@ -77,7 +79,8 @@ def _draw(data):
 
 def draw_bars(labels, columns):
     """Draw two columns of bars {name: numbers}, the second of shares of 1."""
-    fig, rows = canvas(6.4, 0.7 + 0.3 * len(labels)), range(len(labels))
+    fig = canvas(6.4, 0.7 + 0.3 * len(labels))
+    rows = range(len(labels))
     left, right = fig.subplots(1, 2, sharey=True)
     for ax, color, name in zip((left, right), (MARK, ACCENT), columns, strict=True):
         bars = ax.barh(rows, columns[name], color=color)

@@ -1,6 +1,6 @@
 """Windows on a grid of tokens: what a token attends to, and its receptive field.
 
-This module knows no model: the sizes of a grid and of its windows go in.
+The sizes of a grid and of its windows go in.
 """
 
 import numpy as np
@@ -51,12 +51,15 @@ def _reach(data, number, last):
     return seen
 
 
+def _tokens_within_reach(data, last):
+    row, column = data["place"]
+    return len(_reach(data, row, last)) * len(_reach(data, column, last))
+
+
 def _sentence(data):
     layers = data["shown"]["layers"]
-    attended, field = (
-        np.prod([len(_reach(data, number, last)) for number in data["place"]])
-        for last in (layers, 1)
-    )
+    attended = _tokens_within_reach(data, layers)
+    field = _tokens_within_reach(data, 1)
     kind = "shifted" if _shift(data, layers) else "regular"
     row, column = data["place"]
     return (
@@ -69,7 +72,8 @@ def _sentence(data):
 def _draw(data):
     from matplotlib.patches import Rectangle
 
-    side, layers = data["side"], data["shown"]["layers"]
+    side = data["side"]
+    layers = data["shown"]["layers"]
     fig = canvas(3.6, 3.6)
     ax = fig.subplots()
     for last, strength in ((1, 0.25), (layers, 0.6)):

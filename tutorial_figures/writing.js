@@ -22,7 +22,7 @@ function answerInWorker() {
 function openWriter(data, onSteps, onError) {
   const source = [
     `const sum = ${sum}, count = ${count}, bytesOf = ${bytesOf};`,
-    softmaxOf, readWeights, writingModel, makeWriter, probabilitiesOf, drawFrom, throwDice,
+    softmaxOf, readWeights, writingModel, makeWriter, probabilitiesOf, drawFrom, randomNumber,
     `(${answerInWorker})();`,
   ].join("\n");
   const address = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));

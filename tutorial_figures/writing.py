@@ -3,8 +3,6 @@
 Any small `GPT` or `Llama` of the library: its matrices travel in 8 bits, a scale for
 each row. writing_model.js computes with them; a test holds its logits equal to torch's.
 Where no JavaScript runs, a text is shown that was stored, and who attended to what.
-
-This module does not know how the model was trained.
 """
 
 import base64
@@ -17,11 +15,19 @@ from .figure import Figure, canvas
 STEPS = 127  # of a weight in 8 bits, on each side of 0
 SHOWN = 24  # tokens of which the picture shows attention
 # The library's names of a block's maps, and what they are called on the page.
-MAPS = {"attention.W_Q": "Q", "attention.W_K": "K", "attention.W_V": "V"}
-MAPS |= {"attention.W_O": "O", "norm1": "norm1", "norm2": "norm2"}
-MAPS |= {"feed_forward.W_1": "up", "feed_forward.W_2": "down"}
-MAPS |= {"feed_forward.W_gate": "gate", "feed_forward.W_up": "up"}
-MAPS |= {"feed_forward.W_down": "down"}
+MAPS = {
+    "attention.W_Q": "Q",
+    "attention.W_K": "K",
+    "attention.W_V": "V",
+    "attention.W_O": "O",
+    "norm1": "norm1",
+    "norm2": "norm2",
+    "feed_forward.W_1": "up",
+    "feed_forward.W_2": "down",
+    "feed_forward.W_gate": "gate",
+    "feed_forward.W_up": "up",
+    "feed_forward.W_down": "down",
+}
 
 
 def show_writing(
@@ -47,11 +53,11 @@ def show_writing(
     given = encode(prompt, words, separator)
     tokens = _write(model, given, length, temperature)
     written = separator.join(words[token] for token in tokens[len(given) :])
-    data |= {"prompt": prompt, "written": written, "temperature": temperature}
-    data |= {"spec": spec, "weights": base64.b64encode(weights).decode()}
+    data.update({"prompt": prompt, "written": written, "temperature": temperature})
+    data.update({"spec": spec, "weights": base64.b64encode(weights).decode()})
     probs, maps = _last(model, tokens, temperature)
-    data["probs"] = [round(p, 3) for p in probs]
-    data["maps"] = [[round(float(w), 3) for w in row[-SHOWN:]] for row in maps]
+    data["probs"] = _rounded(probs)
+    data["maps"] = [_rounded(row) for row in maps[:, -SHOWN:].double().tolist()]
     return Figure(
         "writing",
         data,
@@ -60,6 +66,10 @@ def show_writing(
         shared=("colors.js", "writing_model.js"),
         draw=_draw,
     )
+
+
+def _rounded(numbers):
+    return [round(number, 3) for number in numbers]
 
 
 def encode(text, words, separator=""):
@@ -123,7 +133,7 @@ def in_8_bits(model):
 
 def _named(model):
     """Map names on the page to the model's parameters."""
-    found = {}
+    matrices = {}
     for name, weight in model.named_parameters():
         name, kind = name.rsplit(".", 1)
         if name.startswith("layers."):
@@ -131,15 +141,15 @@ def _named(model):
             if name not in MAPS:
                 raise ValueError(f"a block has {name}, which the page cannot compute")
             name = f"{layer}.{MAPS[name]}"
-        found[f"{name}.{kind}"] = weight
-    return found
+        matrices[f"{name}.{kind}"] = weight
+    return matrices
 
 
 def _sizes(model, max_tokens):
     """Return the numbers that a page needs besides the weights."""
-    attention = model.layers[0].attention
     from tutorial_lib.position import frequencies
 
+    attention = model.layers[0].attention
     omega = []
     if hasattr(attention, "rope_base"):
         omega = frequencies(attention.d_k, attention.rope_base).tolist()
@@ -159,19 +169,21 @@ def _write(model, tokens, length, temperature):
 
     from tutorial_lib.attention import KVCache
 
-    tokens, state, new = [*tokens], KVCache(), [*tokens]
+    tokens = [*tokens]
+    new = tokens.copy()
+    state = KVCache()
     with torch.no_grad():
         while len(tokens) < length:
             logits, state = model.decode_step(torch.tensor([new]), state)
             probs = (logits[0].double() / temperature).softmax(dim=-1)
-            below = probs.cumsum(dim=-1) > dice(0, len(tokens))
+            below = probs.cumsum(dim=-1) > random_number(0, len(tokens))
             new = [int(below.int().argmax())]
             tokens += new
     return tokens
 
 
-def dice(seed, position):
-    """Return the number from 0 to 1 that the page throws, to the bit."""
+def random_number(seed, position):
+    """Return the random number from 0 to 1 that the page draws, to the bit."""
     bits = (seed + 1) * 0x9E3779B1 ^ (position + 1) * 0x85EBCA6B
     for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):
         bits &= 0xFFFFFFFF

@@ -1,5 +1,5 @@
 // A GPT or a Llama, one token at a time, with its KV cache; heads can be switched off.
-// It knows no words. It computes in float32 from weights of 8 bits.
+// It computes in float32 from weights of 8 bits.
 
 // A matrix is its rows' scales and then its rows, in whole numbers; a vector has 0 rows.
 function readWeights(spec, packed) {
@@ -26,7 +26,7 @@ function writingModel({ sizes, spec, weights: packed }) {
   const d_k = d_model / num_heads;
   const group = num_heads / num_kv_heads;
   const table = weights["token_embedding.weight"];
-  const places = weights["position_embedding.weight"];
+  const positionTable = weights["position_embedding.weight"];
   const output = weights["output.weight"] ? "output" : "token_embedding";
 
   const row = ({ values, columns }, i) => values.slice(i * columns, (i + 1) * columns);
@@ -106,7 +106,7 @@ function writingModel({ sizes, spec, weights: packed }) {
     const maps = [];
     let x = row(table, token);
     const update = (change) => (x = x.map((value, i) => value + change[i]));
-    if (places) update(row(places, cache.layers[0]?.length ?? 0));
+    if (positionTable) update(row(positionTable, cache.layers[0]?.length ?? 0));
     for (let layer = 0; layer < num_layers; layer += 1) {
       const own = (cache.layers[layer] ??= []);
       update(attend(layer, norm(`${layer}.norm1`, x), own, off, maps));
@@ -138,7 +138,7 @@ function makeWriter(data) {
   }
 
   // Returns the steps from `since` on of a text that begins with `prompt`, has `until`
-  // tokens, and draws by the same dice each time.
+  // tokens, and draws by the same random numbers each time.
   return ({ prompt, until, off, settings, since }) => {
     const key = JSON.stringify([prompt, off, settings]);
     if (known.key !== key) {
@@ -147,7 +147,7 @@ function makeWriter(data) {
       prompt.forEach(feed);
     }
     while (known.tokens.length < until) {
-      feed(drawFrom(known.steps.at(-1).probs, throwDice(settings.seed, known.tokens.length)));
+      feed(drawFrom(known.steps.at(-1).probs, randomNumber(settings.seed, known.tokens.length)));
     }
     return { tokens: known.tokens.slice(0, until), steps: known.steps.slice(since, until) };
   };
@@ -176,8 +176,8 @@ function drawFrom(probs, left) {
   return likeliest;
 }
 
-// A number from 0 to 1 for each throw of each seed.
-function throwDice(seed, position) {
+// A number from 0 to 1 for each position of each seed.
+function randomNumber(seed, position) {
   let bits = Math.imul(seed + 1, 0x9e3779b1) ^ Math.imul(position + 1, 0x85ebca6b);
   bits = Math.imul(bits ^ (bits >>> 16), 0x7feb352d);
   bits = Math.imul(bits ^ (bits >>> 15), 0x846ca68b);

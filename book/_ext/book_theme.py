@@ -4,8 +4,6 @@ Buttons lead to the repository once it has an address, and the foot of each page
 the version. Figures and equations carry the
 number of their chapter, "Fig. 2.1"; headings carry none, because theirs is in their
 text. Questions to the reader are marked, so that the style can set them off.
-
-It does not know what a chapter is about.
 """
 
 import html
@@ -105,11 +103,13 @@ def description(context, doctree):
     Long ones end after the last whole word within 160 characters.
     """
     paragraphs = doctree.findall(nodes.paragraph) if doctree is not None else ()
-    told = next((" ".join(p.astext().split()) for p in paragraphs if p.astext()), "")
-    if len(told) > LONGEST:
-        told = told[:LONGEST].rsplit(" ", 1)[0] + " …"
+    description = next(
+        (" ".join(p.astext().split()) for p in paragraphs if p.astext()), ""
+    )
+    if len(description) > LONGEST:
+        description = description[:LONGEST].rsplit(" ", 1)[0] + " …"
     tags = {"og:type": "article", "og:title": context.get("title", "")}
-    tags |= {"og:description": told, "description": told}
+    tags.update({"og:description": description, "description": description})
     pairs = ((name, html.escape(text)) for name, text in tags.items() if text)
     kinds = (
         ("property" if ":" in name else "name", name, text) for name, text in pairs

@@ -9,7 +9,7 @@ one of the two.
 
 Notebooks are marked when they are read as text, and their pages are changed when they
 have been parsed: in between, comments keep where a question begins and ends, and the
-metadata of a cell what belongs to it. The module does not know what a chapter is about.
+metadata of a cell what belongs to it.
 """
 
 import base64
@@ -38,7 +38,8 @@ TITLED = {"aside": re.compile(r"# @title (\S.*)")}
 TITLED["claim"] = re.compile(r"# @title Checked\nwith claim\(\s*\"([^\"]+)\"\s*\):")
 WAITING = {"answer", "claim"}  # behind a question
 RIGHT = re.compile(r"right-(\d+)")
-BEGIN, END = re.compile(r"predict right-(\d+)"), "predict end"  # what comments say
+BEGIN = re.compile(r"predict right-(\d+)")
+END = "predict end"  # what comments say
 
 
 def setup(app):
@@ -56,7 +57,8 @@ def mark_notebook(app, page, source):
     if not app.env.doc2path(page).endswith(".ipynb"):
         return
     notebook = json.loads(source[0])
-    cells, folder = notebook["cells"], Path(app.env.mystnb_config.output_folder)
+    cells = notebook["cells"]
+    folder = Path(app.env.mystnb_config.output_folder)
     for cell in cells:
         keep_dark_pictures(cell, folder)
     try:
@@ -68,10 +70,10 @@ def mark_notebook(app, page, source):
 
 def mark(cells):
     """Note how cells are folded, and put comments around questions and answers."""
-    found = predictions(cells)
+    questions = predictions(cells)
     for cell in cells:
         mark_fold(cell)
-    for place, right, answer in reversed(found):
+    for place, right, answer in reversed(questions):
         cells.insert(answer[-1] + 1, comment(f"{place}-end", END))
         cells.insert(place, comment(f"{place}-begin", f"predict right-{right}"))
 
@@ -87,20 +89,21 @@ def predictions(cells):
 
     Raises ValueError, which names the cell, where tags and cells do not fit.
     """
-    found, known = [], set()
+    questions = []
+    answer_cells = set()
     for place, cell in enumerate(cells):
         if "predict" in tags_of(cell):
             behind = range(place + 1, len(cells))
             answer = [*takewhile(lambda i: tags_of(cells[i]) & WAITING, behind)]
             answered = any("answer" in tags_of(cells[i]) for i in answer)
             require(answered, cell, "a Predict needs cells tagged answer behind it")
-            found.append((place, right_option(cell), answer))
-            known |= {*answer}
+            questions.append((place, right_option(cell), answer))
+            answer_cells.update(answer)
         elif "answer" in tags_of(cell):
-            require(place in known, cell, "an answer needs a Predict before it")
+            require(place in answer_cells, cell, "an answer needs a Predict before it")
             plain = "heading_open" not in blocks(cell)
             require(plain, cell, "an answer has no heading: let it end before")
-    return found
+    return questions
 
 
 def right_option(cell):
@@ -183,8 +186,9 @@ def shape_page(app, doctree):
             fold(cell, about["fold"])
         add_dark_pictures(cell, about.get("dark", []))
     for comment in [*doctree.findall(nodes.comment)]:
-        if begun := BEGIN.fullmatch(comment.astext()):
-            box(comment, int(begun[1]))
+        begin = BEGIN.fullmatch(comment.astext())
+        if begin:
+            box(comment, int(begin[1]))
 
 
 def is_cell(node):
@@ -219,7 +223,8 @@ def add_dark_pictures(cell, names):
 
 def box(comment, right):
     """Put a question and its answer into one box, in which what waits is marked."""
-    section, start = comment.parent, comment.parent.index(comment)
+    section = comment.parent
+    start = comment.parent.index(comment)
     inside = [*takewhile(lambda node: node.astext() != END, section[start + 1 :])]
     question, options, *answer = inside
     options["classes"].append("options")

@@ -2,7 +2,7 @@
 
 Entries are called by author and year, and by a letter where that names two. A link such
 as ``[Vaswani et al. (2017)](../book/bibliography.md#vaswani2017)`` leads to the entry
-with that key. The module does not know where the entries come from.
+with that key.
 """
 
 from collections import Counter
@@ -18,7 +18,8 @@ class AuthorYearLabels(BaseLabelStyle):
     def format_labels(self, entries):
         """Yield the entries' labels, with letters in the order of the list."""
         names = [(authors(entry), entry.fields["year"]) for entry in entries]
-        total, seen = Counter(names), Counter()
+        total = Counter(names)
+        seen = Counter()
         for name in names:
             letter = "abcdefgh"[seen[name]] if total[name] > 1 else ""
             seen[name] += 1

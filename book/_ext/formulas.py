@@ -2,7 +2,7 @@
 
 TeX becomes MathML Core, which browsers draw themselves and screen readers know: a page
 needs no script for it. The font is STIX Two Math, cut down to the signs that the pages
-use. The module does not know TeX: what ``math_core`` cannot set stops the build.
+use. What ``math_core`` cannot set stops the build.
 """
 
 import html
@@ -26,7 +26,8 @@ FORMULA = re.compile(r"<math\b.*?</math>", re.DOTALL)
 ZIAMATH = Path(importlib.util.find_spec("ziamath").origin).parent
 FONT = ZIAMATH / "fonts" / "STIXTwoMath-Regular.ttf"
 # Signs that a browser draws by itself: of a root, and letters that stand alone.
-ROOT, ITALICS = 0x221A, [0x210E, *range(0x1D434, 0x1D468), *range(0x1D6E2, 0x1D71C)]
+ROOT = 0x221A
+ITALICS = [0x210E, *range(0x1D434, 0x1D468), *range(0x1D6E2, 0x1D71C)]
 CONVERTER = LatexToMathML(fancy_error=False)
 
 
@@ -97,11 +98,12 @@ def narrow_roots(font):
 
     Beside a root, Chromium leaves the room of the widest sign, whichever it draws.
     """
-    lowest, variants = font.getBestCmap()[ROOT], font["MATH"].table.MathVariants
+    lowest = font.getBestCmap()[ROOT]
+    variants = font["MATH"].table.MathVariants
     place = variants.VertGlyphCoverage.glyphs.index(lowest)
     taller = variants.VertGlyphConstruction[place]
     names = {record.VariantGlyph for record in taller.MathGlyphVariantRecord}
-    names |= {part.glyph for part in taller.GlyphAssembly.PartRecords}
+    names.update({part.glyph for part in taller.GlyphAssembly.PartRecords})
     width = font["hmtx"][lowest][0]
     for name in names:
         scale = width / font["hmtx"][name][0]

@@ -4,7 +4,7 @@ The table ``book/terms.csv`` has a row for each term: the term, the beginning of
 name of the file that explains it, and other spellings that people search for, with
 semicolons between them. The directive ``index-of-terms`` lists the terms with links to
 their pages. The book's own search puts the page of a term before all others, in every
-spelling. The module does not know what a term means.
+spelling.
 """
 
 import csv
@@ -38,8 +38,8 @@ def read_terms(env):
             name = row["page"]
             pages = [p for p in env.found_docs if p.split("/")[-1].startswith(name)]
             if len(pages) != 1:
-                found = f"of {row['term']}: {len(pages)} pages begin with {name!r}"
-                raise ExtensionError(f"book/terms.csv has no page {found}")
+                problem = f"of {row['term']}: {len(pages)} pages begin with {name!r}"
+                raise ExtensionError(f"book/terms.csv has no page {problem}")
             others = filter(None, row["also"].split("; "))
             terms.append((row["term"], pages[0], [row["term"], *others]))
     return sorted(terms, key=lambda entry: entry[0].lower())
@@ -62,7 +62,7 @@ def enter_terms(app, error):
         index = json.loads(text.removeprefix(BEGIN).removesuffix(END))
         for _, page, spellings in read_terms(app.env):
             entry = [index["docnames"].index(page), "", True]  # page, place, is main
-            index["indexentries"] |= {each.lower(): [entry] for each in spellings}
+            index["indexentries"].update({each.lower(): [entry] for each in spellings})
         file.write_text(BEGIN + json.dumps(index) + END, encoding="utf-8")
 
 

@@ -30,7 +30,7 @@ class Library(SphinxDirective):
         root = "../" * self.env.docname.count("/") + "library"
         pages = self.env.metadata[self.env.docname].setdefault("library", set())
         items = []
-        for file, node in found(path):
+        for file, node in definitions(path):
             pages.add(file)
             items.append(
                 f'<dt><a href="{root}/{file}.html#{node.name}"><code>'
@@ -40,7 +40,7 @@ class Library(SphinxDirective):
         return [nodes.raw("", html, format="html")]
 
 
-def found(path):
+def definitions(path):
     """Yield (file, node) of what a file defines, or a package hands on from others."""
     root = next(parent for parent in path.parents if parent.name in PACKAGES).parent
     tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -110,7 +110,9 @@ def make_pages(app):
 
 def code_of(highlighter, source):
     """Return a file's code as HTML, with a place to link to at each public name."""
-    lines, start, html = source.splitlines(keepends=True), 0, []
+    lines = source.splitlines(keepends=True)
+    start = 0
+    html = []
 
     def add(stop, name=None):
         nonlocal start

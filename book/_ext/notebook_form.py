@@ -4,8 +4,6 @@ In a notebook all that a reader sees is Markdown: captions are cells below their
 figures, answers are folded, formulas carry numbers, and citations lead to the papers
 themselves. On a page a caption belongs to its figure, a question waits for the reader,
 Sphinx counts figures and equations, and citations lead to the bibliography.
-
-The module does not know what a chapter is about.
 """
 
 import json
@@ -104,6 +102,6 @@ def unfold(output):
         del data["text/html"]  # made from the picture or the text, which are there
         if set(data) == {"text/plain"} and output["output_type"] == "display_data":
             printed = {"output_type": "stream", "name": "stdout"}
-            output |= printed | {"text": data["text/plain"]}
+            output.update(printed | {"text": data["text/plain"]})
     elif folded:
         data["text/html"] = folded[1]

@@ -3,8 +3,7 @@
 It refuses scripts that come from elsewhere, makes the
 pages work when they are opened as files, and leaves out what the theme brings along and
 no page shows: two thousand icons, and the search's index outside its own page. A page
-is shown before most scripts are there. The module does not know what a page holds: a
-picture from elsewhere is found by the tests.
+is shown before most scripts are there. Pictures from elsewhere are left to the tests.
 """
 
 import base64
@@ -135,7 +134,8 @@ def measure_once(app, error):
 
 def cut_font(font, signs):
     """Return a font in WOFF that has the signs alone."""
-    options, file = subset.Options(flavor="woff", hinting=False), io.BytesIO()
+    options = subset.Options(flavor="woff", hinting=False)
+    file = io.BytesIO()
     cutter = subset.Subsetter(options)
     cutter.populate(unicodes=signs)
     cutter.subset(font)

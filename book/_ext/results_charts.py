@@ -41,9 +41,9 @@ class Chart(SphinxDirective):
         draw, table = CHARTS[name]
         path = Path(self.env.srcdir, "benchmarks", table)
         self.env.note_dependency(str(path))
-        said, messages = self.state.inline_text(" ".join(self.content), self.lineno)
+        caption, messages = self.state.inline_text(" ".join(self.content), self.lineno)
         figure = nodes.figure("", nodes.raw("", draw(read(path)), format="html"))
-        figure += nodes.caption("", "", *said)
+        figure += nodes.caption("", "", *caption)
         figure["ids"].append(f"figure-{name}")
         return [figure, *messages]
 
@@ -56,27 +56,31 @@ def read(path):
 
 def draw_translation(rows):
     """Draw the median and the range of each model's BLEU, with a beam of 4."""
-    parts, y, said = [legend(UNITS)], 46, []
+    parts = [legend(UNITS)]
+    y = 46
+    summary = []
     for data, title in DATA.items():
         parts.append(text(0, y, title, "head"))
         for model in MODELS:
             y += 26
             parts.append(text(0, y, model))
             for units, color, up in zip(UNITS, COLORS[:2], (-5, 5), strict=True):
-                found = (data, units, model)
-                scores = [float(row["bleu_beam_4"]) for row in rows if of(row) == found]
+                wanted = (data, units, model)
+                scores = [
+                    float(row["bleu_beam_4"]) for row in rows if of(row) == wanted
+                ]
                 middle = statistics.median(scores)
-                ends = place(min(scores)), place(middle), place(max(scores))
+                ends = to_x(min(scores)), to_x(middle), to_x(max(scores))
                 parts.append(span(*ends, y - 4 + up, color))
-                said.append(f"{title}, {model}, {units}: {middle:.1f}")
+                summary.append(f"{title}, {model}, {units}: {middle:.1f}")
         y += 40
     y -= 14
     for score in range(20, 50, 5):
-        x = place(score)
+        x = to_x(score)
         parts.insert(0, f'<path class="rule" d="M{x} 30 V{y - 8}"/>')
         parts.append(text(x, y + 8, score, "tick"))
-    parts.append(text(place(32.5), y + 26, "BLEU, with a beam of 4", "tick"))
-    return svg("translation", y + 34, parts, "BLEU of three models", said)
+    parts.append(text(to_x(32.5), y + 26, "BLEU, with a beam of 4", "tick"))
+    return svg("translation", y + 34, parts, "BLEU of three models", summary)
 
 
 def of(row):
@@ -84,7 +88,7 @@ def of(row):
     return row["data"], row["units"], row["model"]
 
 
-def place(score):
+def to_x(score):
     """Return where a score lies on the axis, from 18 to 46."""
     return round(110 + (score - 18) / 28 * (WIDTH - 120), 1)
 
@@ -100,7 +104,7 @@ def span(low, middle, high, y, color):
 
 def draw_gpt(rows):
     """Draw the bits per character after each budget of time, and their range."""
-    parts, said = [legend(CONTENDERS.values())], []
+    parts, summary = [legend(CONTENDERS.values())], []
     names = zip(CONTENDERS.items(), COLORS, (-4, 0, 4), strict=True)
     for (name, label), color, aside in names:
         budgets = {}
@@ -114,12 +118,14 @@ def draw_gpt(rows):
         line = " ".join(f"{x:.1f},{down(middle)}" for x, middle in points)
         parts.append(f'<polyline points="{line}" stroke="{color}" class="line"/>')
         for at, bits in budgets.items():
-            x, y, low = round(across(at) + aside, 1), down(max(bits)), down(min(bits))
+            x = round(across(at) + aside, 1)
+            y = down(max(bits))
+            low = down(min(bits))
             ends = f"M{x} {y} V{low}" + "".join(
                 f"M{x - 5:.1f} {end} h10" for end in (y, low)
             )
             parts.append(f'<path d="{ends}" stroke="{color}" stroke-width="1.5"/>')
-        said += [f"{label} after {at} s: {statistics.median(budgets[at]):.2f}"
+        summary += [f"{label} after {at} s: {statistics.median(budgets[at]):.2f}"
             for at in sorted(budgets)]  # fmt: skip
     for bits in (2.2, 2.4, 2.6, 2.8, 3.0):
         rule = f'<path class="rule" d="M60 {down(bits)} H{WIDTH - 10}"/>'
@@ -127,7 +133,7 @@ def draw_gpt(rows):
     parts += [text(across(at), 264, at, "tick") for at in budgets]
     parts.append(text(across(165), 284, "seconds of CPU time", "tick"))
     parts.append(text(0, 40, "bits per character"))
-    return svg("gpt", 292, parts, "Bits per character that three models reach", said)
+    return svg("gpt", 292, parts, "Bits per character that three models reach", summary)
 
 
 def across(seconds):
@@ -142,7 +148,8 @@ def down(bits):
 
 def legend(names):
     """Draw the names with their colors."""
-    parts, x = [], 20 if len(names) > 2 else 110
+    parts = []
+    x = 20 if len(names) > 2 else 110
     for name, color in zip(names, COLORS[: len(names)], strict=True):
         parts.append(f'<circle cx="{x}" cy="11" r="4.5" fill="{color}"/>')
         parts.append(text(x + 10, 16, name))
@@ -155,13 +162,13 @@ def text(x, y, words, kind="said"):
     return f'<text class="{kind}" x="{x}" y="{y}">{words}</text>'
 
 
-def svg(name, height, parts, title, said):
-    """Frame a chart; what it shows is also said in words."""
+def svg(name, height, parts, title, summary):
+    """Frame a chart; what it shows stands there in words, too."""
     return (
         f'<svg id="chart-{name}" class="diagram chart" role="img" '
         f'viewBox="0 0 {WIDTH} {height}" aria-labelledby="{name}-title {name}-text">'
         f'<title id="{name}-title">{title}</title>'
-        f'<desc id="{name}-text">{"; ".join(said)}.</desc>{"".join(parts)}</svg>'
+        f'<desc id="{name}-text">{"; ".join(summary)}.</desc>{"".join(parts)}</svg>'
     )
 
 

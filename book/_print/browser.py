@@ -1,7 +1,4 @@
-"""Find Chromium, or say in a sentence how to get it.
-
-It does not know what the browser is for.
-"""
+"""Find Chromium, or say in a sentence how to get it."""
 
 import os
 import shutil

@@ -1,7 +1,4 @@
-"""Film the live figure of chapter 1 for the front page of the repository.
-
-It does not know the rest of the book.
-"""
+"""Film the live figure of chapter 1 for the front page of the repository."""
 
 import io
 import sys

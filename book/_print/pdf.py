@@ -2,9 +2,7 @@
 
 Chromium does the printing, so that figures, formulas and links are those of the pages;
 the outline is made of the headings. The style of paper is _static/print.css, and what
-is unfolded there is said in _static/print.js. The same pages give the same bytes.
-
-It does not know what the book is about, nor how it is built.
+is unfolded there stands in _static/print.js. The same pages give the same bytes.
 """
 
 import re
@@ -34,7 +32,9 @@ UNDATED = b"20000101000000"
 
 def main(folder, target):
     """Print the book in ``folder``; end the program with a sentence if that fails."""
-    chromium, folder, target = require_chromium(), Path(folder), Path(target)
+    chromium = require_chromium()
+    folder = Path(folder)
+    target = Path(target)
     page = folder / f"{ROOT}.html"
     bound = folder / "bound.html"  # Sphinx writes its links as if from here
     bound.write_text(bind(page.read_text(encoding="utf-8")), encoding="utf-8")
@@ -55,14 +55,16 @@ def bind(text):
     parts = page.select(".bd-sidebar-primary .caption")
     for part, chapters in zip(parts, page.select(".toctree-wrapper"), strict=False):
         chapters.insert(0, part.extract())
-        part["aria-level"], part["class"] = 1, "part"
+        part["aria-level"] = 1
+        part["class"] = "part"
     for screen in page.select(SCREEN):
         screen.decompose()
     for place in page.select(".toctree-wrapper > span"):
         place.find_next_sibling("section").insert(0, place.extract())
     for heading in page.select(".toctree-wrapper :is(h2, h3, h4, h5, h6)"):
         level = int(heading.name[1])
-        heading.name, heading["aria-level"] = f"h{level - 1}", level
+        heading.name = f"h{level - 1}"
+        heading["aria-level"] = level
     for link in page.select("article a[href]"):
         link["href"] = LOCAL.sub(_place, link["href"])
     title = page.article.h1.get_text()

@@ -2,8 +2,6 @@
 
 A heading begins a slide. A paragraph gives its first sentence to the slide, and itself
 to the speaker's notes; questions, exercises, lists, tables and formulas stay whole.
-
-It does not know how much fits on a slide.
 """
 
 import re
@@ -31,7 +29,8 @@ def cut(source):
         .enable("table")
         .use(dollarmath_plugin, allow_labels=True)
     )
-    lines, cells = source.split("\n"), []
+    lines = source.split("\n")
+    cells = []
     for token in parser.parse(source):
         if token.level == 0 and token.map and token.nesting >= 0:
             text = "\n".join(lines[slice(*token.map)]).strip()

@@ -5,8 +5,8 @@ slides of its section. Questions and answers come one after the other, code abov
 result is folded, and a figure fills a slide. A paragraph is on the slide with
 its first sentence and whole in the speaker's notes. The file holds all that it needs.
 
-It does not know what the chapter is about. Of the tags of cells it needs to know what
-only a reader of the page wants, and what is a question or its answer.
+The tags of cells say what only a reader of the page wants, and what is a question or an
+answer.
 """
 
 import base64
@@ -120,7 +120,8 @@ def _follows(piece):
 
 def main(notebook, target):
     """Write the slides of the file ``notebook`` into the file ``target``."""
-    notebook, target = Path(notebook), Path(target)
+    notebook = Path(notebook)
+    target = Path(target)
     exporter = SlidesExporter(
         template_name="slides",
         extra_template_basedirs=[str(TEMPLATES)],
