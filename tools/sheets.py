@@ -29,7 +29,7 @@ class Task:
         Raises ValueError if there is no solution, or if it does not fit the stub.
         """
         answer, stub = self.exercise.shown or "", source_of(self.stub)
-        solved, changed = mirror(stub, {self.name: [answer]})
+        solved, changed = mirror(stub, {self.name: answer})
         if self.exercise.is_value:
             solved = changed = _assigned(stub, self.name, answer)
         if not changed or not answer:
