@@ -292,15 +292,15 @@ class TestNamesAndCalls:
         x = model[0](x)
         assert_close(maps["1.0"], explicit_weights(x, x, scale=1.0)[:, None])
 
-    def test_the_innermost_module_whose_forward_runs_gives_the_name(self):
+    def test_the_innermost_module_that_attends_gives_the_name(self):
         layer = SelfAttention()
         model = Model(lambda x: layer.attend(x, x))
         model.layer = layer
-        assert list(recorded(nn.Sequential(model), torch.randn(3, 5, 8))) == ["0"]
+        assert list(recorded(nn.Sequential(model), torch.randn(3, 5, 8))) == ["0.layer"]
 
     def test_a_classifiers_last_softmax_is_no_map(self):
         model = nn.Sequential(SelfAttention(), nn.Linear(8, 5), nn.Softmax(dim=-1))
-        assert list(recorded(model, torch.randn(3, 5, 8))) == ["0"]
+        assert list(recorded(model, torch.randn(3, 5, 8))) == ["0.layer"]
 
     def test_each_call_starts_afresh(self):
         model = Model(lambda x, layer: layer(x))
