@@ -1,14 +1,14 @@
 """The language model of the front page: a small Llama that writes like Shakespeare.
 
-    python benchmarks/front_page.py [--folder ../shared/data] [--seconds 720] [--redraw]
+    python benchmarks/front_page.py [--folder ../shared/data] [--seconds 720]
 
 It reads characters of the tiny Shakespeare, as benchmarks/gpt.py does. Muon moves the
 matrices of its blocks and Adam the rest, at a learning rate that is chosen on
 validation text: each of RATES for a twelfth of the time. The best is then trained for
 all of it (CPU time), and its loss on the test text is measured once, with the weights
-in 8 bits that the page has. Rows go to front_page.csv, and the model, as a live figure
-with a text that it wrote, into book/diagrams/writing.html. After a change of the
-figure --redraw makes that file anew of the weights that are in it.
+in 8 bits that the page has. Rows go to front_page.csv, and what the figure shows, with
+a text that the model wrote, into book/diagrams/writing.json: the book's build makes the
+live figure of it.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from tutorial_lib.llama import Llama
 
 HERE = Path(__file__).parent
 ROWS = HERE / "front_page.csv"
-PAGE = HERE.parent / "book/diagrams/writing.html"
+STORED = HERE.parent / "book/diagrams/writing.json"
 CONTEXT = 128
 BATCH = 24
 RATES = 0.005, 0.01, 0.02
@@ -88,12 +88,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--folder")
     parser.add_argument("--seconds", type=int, default=720)
-    parser.add_argument("--redraw", action="store_true")
     options = parser.parse_args()
-    if options.redraw:
-        data = stored_data()
-        store(stored_model(data), data["words"])
-        return
     torch.set_num_threads(1)
     text = Text(options.folder)
     done = read_done(ROWS, KEY)
@@ -128,13 +123,19 @@ def searched(seconds):
 def store(model, characters):
     """Store the figure for the front page."""
     figure = show_writing(model, characters, PROMPT, length=CONTEXT)
-    PAGE.write_text(figure.html + "\n", encoding="utf-8")
+    record = {
+        "name": figure.name,
+        "shared": figure.shared,
+        "text": figure.text,
+        "png": base64.b64encode(figure.png).decode(),
+        "data": figure.data,
+    }
+    STORED.write_text(json.dumps(record, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def stored_data():
     """Return what the stored figure is made of."""
-    _, call = PAGE.read_text(encoding="utf-8").rsplit('start("', 1)
-    return json.JSONDecoder().raw_decode(call[call.index("{") :])[0]
+    return json.loads(STORED.read_text(encoding="utf-8"))["data"]
 
 
 def stored_model(data):

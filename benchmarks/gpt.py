@@ -19,10 +19,7 @@ training steps of the same size, and "writing" at drawing characters; these rows
 gpt_steps.csv and gpt_writing.csv.
 
 A row is written when it is finished, and what has its row is not repeated. Workers are
-trainings side by side. Several processes, through Accelerate, share every batch of
-"text" instead. On CPUs it starts one alone, so that torch's own launcher is needed:
-
-    torchrun --nproc_per_node 2 benchmarks/gpt.py --only text
+trainings side by side.
 """
 
 import argparse
@@ -39,7 +36,6 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from accelerate import Accelerator
 from records import Clock, append, provenance, read_done
 
 from tutorial_lib.attention import KVCache
@@ -167,33 +163,16 @@ def bits_per_character(name, model, tokens, context=CONTEXT):
     return total / len(texts) / half / math.log(2)
 
 
-class SharedClock(Clock):
-    """The mean CPU time of all processes, as it was when it was last asked for."""
-
-    def __init__(self, accelerator):
-        super().__init__()
-        self.accelerator = accelerator
-        self.now = 0.0
-
-    def read(self):
-        spent = torch.tensor(self.seconds(), dtype=torch.float64)
-        self.now = self.accelerator.reduce(spent, "mean").item()
-        return self.now
-
-
 def train_for(seconds, name, model, text, settings, seed):
     """Train until the CPU time is spent; return steps and seconds."""
-    accelerator = Accelerator(cpu=True)
     optimizer = adamw(model, settings["learning_rate"])
-    model, optimizer = accelerator.prepare(model, optimizer)
     generator = torch.Generator().manual_seed(seed)
     factor = warmup_cosine(50, 1000)
-    clock = SharedClock(accelerator)
+    clock = Clock()
 
     def until_spent():
-        while clock.read() < seconds:
-            batch = text.batch(TOKENS // CONTEXT, CONTEXT, generator)
-            yield batch[accelerator.process_index :: accelerator.num_processes]
+        while clock.seconds() < seconds:
+            yield text.batch(TOKENS // CONTEXT, CONTEXT, generator)
 
     history = fit(
         model,
@@ -201,11 +180,10 @@ def train_for(seconds, name, model, text, settings, seed):
         loss_of(name),
         optimizer=optimizer,
         epochs=1,  # of that stream
-        schedule=lambda step: factor(1000 * clock.now / seconds),
+        schedule=lambda step: factor(1000 * clock.seconds() / seconds),
         seed=seed,
-        accelerator=accelerator,
     )
-    return len(history.losses), clock.now
+    return len(history.losses), clock.seconds()
 
 
 def load_nanogpt(path):
@@ -242,7 +220,7 @@ def try_out(options, name, settings):
 
 def side_by_side(path, workers, measure, arguments):
     """Call ``measure`` with each of the arguments, and append the rows it returns."""
-    if workers == 1:  # so that several processes can share the batches of one
+    if workers == 1:
         for some in arguments:
             for row in measure(*some):
                 append(path, row)
@@ -272,13 +250,11 @@ def measure_text(options, name, settings, seconds, seed):
     torch.manual_seed(seed)
     model = make(name, len(text.characters), published, **settings)
     steps, spent = train_for(seconds, name, model, text, settings, seed)
-    if not Accelerator(cpu=True).is_main_process:
-        return []
     bits = bits_per_character(name, model, text.test)
     row = {"contender": name, "seconds": seconds, "seed": seed, "bits": f"{bits:.4f}"}
     row.update(settings | {"steps": steps, "cpu_seconds": f"{spent:.1f}"})
     row["parameters"] = sum(weight.numel() for weight in model.parameters())
-    row["processes"] = Accelerator(cpu=True).num_processes
+    row["processes"] = 1
     return [row | provenance()]
 
 

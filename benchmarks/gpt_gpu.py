@@ -16,7 +16,6 @@ import time
 from pathlib import Path
 
 import torch
-from accelerate import Accelerator
 from gpt import (
     Text,
     adamw,
@@ -46,8 +45,9 @@ def train(name, text, published, seed, steps):
     """Train one model, and return its row."""
     torch.manual_seed(seed)
     model = make(name, len(text.characters), published, variant=VARIANTS[name], **SIZES)
-    accelerator = Accelerator(mixed_precision="bf16")
-    model, optimizer = accelerator.prepare(model, adamw(model.cuda(), 0.001))
+    model.cuda()
+    optimizer = adamw(model, 0.001)
+    bfloat16 = torch.autocast("cuda", dtype=torch.bfloat16)
     cosine = warmup_cosine(100, steps)
     generator = torch.Generator().manual_seed(seed)
     points = []
@@ -56,25 +56,29 @@ def train(name, text, published, seed, steps):
     def batches():
         for step in range(steps + 1):
             if step % EVERY == 0:
-                with watch:
+                with watch, bfloat16:
                     bits = bits_per_character(name, model, text.valid, SIZES["context"])
                     points.append((bits, step, copy.deepcopy(model.state_dict())))
             if step < steps:
                 yield text.batch(BATCH, SIZES["context"], generator)
 
+    def loss(model, batch):
+        with bfloat16:
+            return loss_of(name)(model, batch)
+
     fit(
         model,
         batches(),
-        loss_of(name),
+        loss,
         optimizer=optimizer,
         epochs=1,
         schedule=lambda step: 0.1 + 0.9 * cosine(step) if step > 100 else step / 100,
         seed=seed,
-        accelerator=accelerator,
     )
     valid, step, weights = min(points, key=lambda point: point[0])
     model.load_state_dict(weights)
-    test = bits_per_character(name, model, text.test, SIZES["context"])
+    with bfloat16:
+        test = bits_per_character(name, model, text.test, SIZES["context"])
     row = {"contender": name, "seed": seed, "steps": steps}
     row.update(
         {"best_step": step, "bits_valid": f"{valid:.4f}", "bits_test": f"{test:.4f}"}
@@ -84,6 +88,10 @@ def train(name, text, published, seed, steps):
     )
     row["parameters"] = sum(weight.numel() for weight in model.parameters())
     return row | about()
+
+
+def in_bfloat16():
+    return torch.autocast("cuda", torch.bfloat16)
 
 
 class Watch:

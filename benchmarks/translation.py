@@ -41,7 +41,7 @@ from torch import nn
 from tutorial_lib.data import Batches, Vocabulary, detokenize, load_translation
 from tutorial_lib.decoding import translate
 from tutorial_lib.metrics import bleu, exact_match
-from tutorial_lib.progress_bar import progress_bar
+from tutorial_lib.notebook import progress_bar
 from tutorial_lib.seq2seq import AttentionDecoder, Decoder, Encoder, Seq2Seq
 from tutorial_lib.training import fit, token_losses, warmup_cosine
 from tutorial_lib.transformer import (

@@ -33,7 +33,7 @@ from torch import nn
 from torchvision.models.vision_transformer import VisionTransformer as Torchvisions
 
 from tutorial_lib.data import ImageBatches, load_images
-from tutorial_lib.progress_bar import progress_bar
+from tutorial_lib.notebook import progress_bar
 from tutorial_lib.training import fit, warmup_cosine
 from tutorial_lib.vit import VisionTransformer, from_torchvision
 

@@ -1,25 +1,19 @@
 """Every chapter is run once: compared with what is stored, then solved.
 
 nbval runs the cells one after the other and compares what they show. Behind them the
-chapter's exercises follow, solved, in the same kernel. A chapter that has passed is not
-run again before its cells, their outputs, or what it imports change; FORCE=1 runs all.
+chapter's exercises follow, solved, in the same kernel.
 """
 
 import contextlib
-import hashlib
 import os
-from pathlib import Path
 
 import nbval.kernel
 import pytest
 from solving import solved_cells
 
-from tools.dependencies import fingerprint
-from tools.files import write_whole
 from tools.notebooks import CELL_TIMEOUT, ENVIRONMENT
 from tools.sheets import Sheet
 
-ROOT = Path(__file__).parents[1]
 os.environ.update(ENVIRONMENT)
 
 
@@ -42,7 +36,9 @@ class Solved(pytest.Item):
 
     def runtest(self):
         """Run the solved exercises and all that uses their answers."""
-        shown, cards, sheet = "", [], Sheet(self.path)
+        shown = ""
+        cards = []
+        sheet = Sheet(self.path)
         for name, source, is_check in solved_cells(sheet):
             text = self.run(name, source)
             shown += text
@@ -73,56 +69,19 @@ class Solved(pytest.Item):
         return self.path, None, f"{self.path.stem}, solved"
 
 
-def pytest_collection_modifyitems(config, items):
-    """Leave out chapters that have passed; let the solved exercises follow the rest."""
-    kept, left = [], []
+def pytest_collection_modifyitems(items):
+    """Let the solved exercises follow the cells of their chapter."""
+    ordered = []
     for item in items:
+        ordered.append(item)
         chapter = item.parent
-        if type(chapter).__name__ != "IPyNbFile":
-            kept.append(item)
-        elif has_passed(chapter.path):
-            left.append(item)
-        else:
-            kept.append(item)
+        if type(chapter).__name__ == "IPyNbFile":
             chapter.cells = getattr(chapter, "cells", 0) + 1
             if chapter.cells == count_cells(chapter):
-                kept.append(Solved.from_parent(chapter, name="solved"))
-    items[:] = kept
-    config.hook.pytest_deselected(items=left)
+                ordered.append(Solved.from_parent(chapter, name="solved"))
+    items[:] = ordered
 
 
 def count_cells(chapter):
     """Count the cells that nbval runs of a chapter."""
     return sum(cell.cell_type == "code" for cell in chapter.nb.cells)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item, call):
-    """Note which chapters fail, and once one has passed whole, what it was."""
-    report = yield
-    chapter = item.parent
-    if report.failed:
-        chapter.failed = True
-    is_last = isinstance(item, Solved) and call.when == "call"
-    if is_last and not getattr(chapter, "failed", False):
-        stamp(item.path).parent.mkdir(parents=True, exist_ok=True)
-        write_whole(stamp(item.path), state(item.path))
-    return report
-
-
-def has_passed(path):
-    """Whether a chapter has passed as it is now, and nobody wants it run again."""
-    if os.environ.get("FORCE") or not stamp(path).is_file():
-        return False
-    return stamp(path).read_text() == state(path)
-
-
-def stamp(path):
-    """Return the file that says in which state a chapter has passed."""
-    return ROOT / "_build" / "passed" / f"{path.stem}.sha256"
-
-
-def state(path):
-    """Return a digest of all that decides whether a chapter passes."""
-    stored = hashlib.sha256(path.read_bytes()).hexdigest()
-    return f"{stored} {fingerprint(ROOT, path)}"

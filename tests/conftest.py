@@ -1,7 +1,7 @@
-"""A real browser for the tests of figures and pages; nobody's own progress.
+"""What tests share: the order in which they run, browsers, and pages opened in them.
 
-Where no Chromium is found these tests are skipped with the way to get one; with
-REQUIRE_BROWSER=1 they fail instead.
+Where there is no Chromium the tests that need one are skipped with the way to get it;
+with REQUIRE_BROWSER=1 they fail instead.
 """
 
 import contextlib
@@ -40,46 +40,28 @@ AXE = {
 
 
 def pytest_collection_modifyitems(items):
-    """Begin with what takes long, so that at the end no worker waits for another.
-
-    First come chapters, then the modules whose tests share what takes long to make (a
-    browser, a book, a kernel) or start other processes, then the others, those with
-    many tests first.
-    """
+    """Begin with what takes long: notebooks, browsers, files of many tests."""
     tests = Counter(item.path for item in items)
-    long = {
-        item.path
-        for item in items
-        if shares_with_its_module(item) or starts_processes(item)
+    browsing = {
+        item.path for item in items if "browser" in getattr(item, "fixturenames", ())
     }
-    items.sort(
-        key=lambda item: (
-            item.path.suffix != ".ipynb",
-            item.path not in long,
-            -tests[item.path] * (item.path.suffix == ".py"),
-        )
-    )
 
+    def order(item):
+        is_other = item.path.suffix != ".ipynb"
+        return is_other, item.path not in browsing, -tests[item.path]
 
-def shares_with_its_module(item):
-    used = getattr(item, "_fixtureinfo", None)
-    fixtures = used.name2fixturedefs.values() if used else ()
-    return any(found[-1].scope == "module" for found in fixtures)
-
-
-def starts_processes(item):
-    names = vars(getattr(item, "module", item))
-    return "subprocess" in names or "accelerate" in names
+    items.sort(key=order)
 
 
 @pytest.fixture(scope="session")
 def chromium():
     """Return the path of Chromium."""
     executable = CHROMIUM.find_chromium()
+    message = f"needs Chromium: {CHROMIUM.WAY_OUT}"
+    if executable is None and os.environ.get("REQUIRE_BROWSER") == "1":
+        pytest.fail(message)
     if executable is None:
-        required = os.environ.get("REQUIRE_BROWSER") == "1"
-        message = f"needs Chromium: {CHROMIUM.WAY_OUT}"
-        (pytest.fail if required else pytest.skip)(message)
+        pytest.skip(message)
     return executable
 
 
@@ -107,17 +89,17 @@ def firefox(driver):
     """Start Firefox for a module's tests."""
     from playwright.sync_api import Error
 
-    names = filter(None, (os.environ.get("FIREFOX"), "firefox-esr", "firefox"))
-    found = next(filter(None, map(shutil.which, names)), None)
-    if found is None:
+    named = os.environ.get("FIREFOX", "firefox-esr")
+    program = shutil.which(named) or shutil.which("firefox")
+    if program is None:
         way_out = "install it (Debian: apt install firefox-esr), or set FIREFOX to it"
         pytest.skip(f"needs Firefox: {way_out}")
     try:
-        started = driver.firefox.launch(channel="moz-firefox", executable_path=found)
+        started = driver.firefox.launch(channel="moz-firefox", executable_path=program)
     except Error as error:
         if "unknown command" not in error.message:
             raise
-        pytest.skip(f"needs a newer Firefox than {found}: update it")
+        pytest.skip(f"needs a newer Firefox than {program}: update it")
     yield started
     started.close()
 
@@ -130,27 +112,26 @@ def page_at(browser):
     page's own. The test fails at its end if a page reported an error, or asked another
     host for anything.
     """
-    found = []
+    problems = []
     with contextlib.ExitStack() as stack:
 
-        def open_page(place, **options):
-            page, problems = stack.enter_context(opened(browser, place, **options))
-            found.append(problems)
-            return page
+        def open_page(address, **options):
+            opening = opened(browser, address, problems, **options)
+            return stack.enter_context(opening)
 
         yield open_page
-    assert [*itertools.chain(*found)] == []
+    assert problems == []
 
 
 @contextlib.contextmanager
-def opened(browser, place, **options):
-    """Open a page; give it with the list of problems that it has until it is closed."""
-    url = _address(place)
-    page, problems = _new_page(browser, **options), []
+def opened(browser, address, problems, **options):
+    """Open a page, and add to the problems those that it has until it is closed."""
+    url = _url(address)
+    page = _new_page(browser, **options)
     _watch(page, urllib.parse.urlsplit(url).netloc, problems.append)
     try:
         page.goto(url)
-        yield page, problems
+        yield page
     finally:
         page.context.close()
 
@@ -171,46 +152,50 @@ def loaded(browser):
     with nothing stored. What may have been set in the page itself is set back: the
     mouse, the size, the color scheme, the medium and the clock.
     """
-    kept, found = {}, {}
+    pages = {}
+    problems = {}
 
-    def load(place, **options):
+    def load(file, **options):
         key = repr(sorted(options.items()))
-        if key not in kept:
+        if key not in pages:
             script = f"{FORGET}\n{options.get('script') or ''}"
-            kept[key] = _new_page(browser, **options | {"script": script})
-            _watch(kept[key], "", lambda problem: found[key].append(problem))
-        page, found[key] = kept[key], []
+            pages[key] = _new_page(browser, **options | {"script": script})
+            _watch(pages[key], "", lambda problem: problems[key].append(problem))
+        page = pages[key]
+        problems[key] = []
         page.mouse.move(0, 0)
         page.set_viewport_size(options.get("viewport", VIEWPORT))
         scheme = options.get("color_scheme", "light")
         page.emulate_media(color_scheme=scheme, media="screen")
         if vars(page).pop("is_stopped", False):
             page.clock.resume()
-        page.goto("about:blank")  # else another place in the same file loads nothing
-        page.goto(_address(place))
-        return page, found[key]
+        page.goto("about:blank")  # else another anchor in the same file loads nothing
+        page.goto(_url(file))
+        return page, problems[key]
 
     yield load
-    for page in kept.values():
+    for page in pages.values():
         page.context.close()
 
 
 @pytest.fixture
 def reload_at(loaded):
     """Return what ``page_at`` does, for files, but load them into open pages."""
-    found = []
+    problems_of_all = []
 
-    def open_page(place, **options):
-        page, problems = loaded(place, **options)
-        found.append(problems)
+    def open_page(file, **options):
+        page, problems = loaded(file, **options)
+        problems_of_all.append(problems)
         return page
 
     yield open_page
-    assert [*itertools.chain(*found)] == []
+    assert [*itertools.chain(*problems_of_all)] == []
 
 
-def _address(place):
-    return place if "://" in str(place) else pathlib.Path(place).resolve().as_uri()
+def _url(address):
+    if "://" in str(address):
+        return str(address)
+    return pathlib.Path(address).resolve().as_uri()
 
 
 def _new_page(browser, *, script=None, **options):
@@ -266,7 +251,7 @@ def shown(reload_at, tmp_path):
 
 
 @pytest.fixture(scope="session")
-def barriers():
+def axe_violations():
     """Return a function that lists what axe-core finds wrong with a page (WCAG A, AA).
 
     ``only`` and ``but`` name rules of axe-core: to try alone, or to leave out.
@@ -274,8 +259,10 @@ def barriers():
     from axe_playwright_python.base import AXE_SCRIPT
 
     def find(page, *, only=(), but=()):
-        options = AXE | ({"runOnly": [*only]} if only else {})
-        options |= {"rules": {rule: {"enabled": False} for rule in but}}
+        disabled = {rule: {"enabled": False} for rule in but}
+        options = {**AXE, "rules": disabled}
+        if only:
+            options["runOnly"] = [*only]
         if not page.evaluate("() => 'axe' in window"):
             page.evaluate(AXE_SCRIPT)
         results = page.evaluate("options => axe.run(options)", options)

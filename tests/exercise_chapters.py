@@ -88,5 +88,5 @@ def text_of(cell):
 
 def chapters():
     """Return every chapter of the book that has exercises."""
-    found = sorted((ROOT / "tutorial_exercises").glob("chapter_??.py"))
-    return [Chapter(int(path.stem[-2:])) for path in found]
+    paths = sorted((ROOT / "tutorial_exercises").glob("chapter_??.py"))
+    return [Chapter(int(path.stem[-2:])) for path in paths]

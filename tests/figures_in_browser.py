@@ -1,7 +1,4 @@
-"""The figures that tests show in a browser, and what a reader does there.
-
-It does not know what a figure should answer.
-"""
+"""The figures that tests show in a browser, and what a reader does there."""
 
 import copy
 import functools
@@ -120,7 +117,7 @@ def write_page(path, body):
     return path
 
 
-def said(page):
+def readout(page):
     """Return the figure's sentence without the marks that isolate its tokens."""
     return without_isolates(page.locator(".readout").inner_text())
 

@@ -7,8 +7,9 @@ whatever gives a name back the value that it had there, if a later cell has chan
 
 import ast
 
+from statements import statements
+
 from tools.notebooks import code_cells, source_of, tags_of
-from tools.statements import statements
 
 
 def solved_cells(sheet):
@@ -24,40 +25,45 @@ def solved_cells(sheet):
         for cell in cells
         if "remove-cell" not in tags_of(cell)
     }
-    known = [part for name in sources for part in statements(name, sources[name])]
+    known = []
+    for name in sources:
+        known += statements(name, sources[name])
     wanted = _using_answers(known, {*solved, *checks})
-    found = []
+    to_run = []
     for name, parts in _by_cell(_with_lost_values(known, wanted)):
         whole = name in wanted
         source = sources[name] if whole else "\n".join(map(_text, parts))
-        found.append((name, source, name in checks))
-    return found
+        to_run.append((name, source, name in checks))
+    return to_run
 
 
 def _using_answers(known, exercises):
     """Return the cells of exercises, and all that use what an exercise binds."""
-    cells, answers = set(exercises), {"progress"}
+    cells = set(exercises)
+    answers = {"progress"}
     for part in known:
         if part.cell in cells or part.needs & answers:
             cells.add(part.cell)
-            answers |= part.binds
+            answers.update(part.binds)
     return cells
 
 
 def _with_lost_values(known, wanted):
     """Return the wanted cells' statements, and those whose values they miss."""
-    last = {name: i for i, part in enumerate(known) for name in part.binds}
+    last = {}
+    for i, part in enumerate(known):
+        last.update(dict.fromkeys(part.binds, i))
     waiting = [i for i, part in enumerate(known) if part.cell in wanted]
-    found = set()
+    kept = set()
     while waiting:
-        place = waiting.pop()
-        if place not in found:
-            found.add(place)
-            for name in known[place].needs:
-                before = [i for i in range(place) if name in known[i].binds]
+        index = waiting.pop()
+        if index not in kept:
+            kept.add(index)
+            for name in known[index].needs:
+                before = [i for i in range(index) if name in known[i].binds]
                 if before and before[-1] != last[name]:
                     waiting.append(before[-1])
-    return [known[place] for place in sorted(found)]
+    return [known[index] for index in sorted(kept)]
 
 
 def _by_cell(parts):

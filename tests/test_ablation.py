@@ -1,24 +1,19 @@
-"""What an answer depends on, held against numbers worked by hand."""
+"""What an answer depends on, against numbers worked by hand."""
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 
-from tutorial_lib.ablation import (
+from tutorial_lib.interpret import (
     ablate_head,
     attention_knockout,
     counterfactual,
     gradient_times_input,
     occlusion,
+    record_attention,
     rollout,
 )
-from tutorial_lib.attention import KVCache, MultiHeadAttention
-from tutorial_lib.gpt import GPT
-from tutorial_lib.llama import GroupedQueryAttention, Llama
-from tutorial_lib.masks import padding_mask
-from tutorial_lib.position import ALiBi, PositionedAttention, RotaryEncoding
-from tutorial_lib.recording import record_attention
-from tutorial_lib.transformer import DecoderLayer, EncoderLayer
 
 
 @pytest.fixture(autouse=True)
@@ -33,8 +28,8 @@ def linear_answer(inputs):
 
 def test_rollout_of_one_layer_is_half_of_it_and_half_what_was_there():
     weights = torch.tensor([[1.0, 0.0], [0.5, 0.5]])
-    found = rollout([weights[None, None]])
-    assert torch.equal(found, torch.tensor([[[1.0, 0.0], [0.25, 0.75]]]))
+    result = rollout([weights[None, None]])
+    assert torch.equal(result, torch.tensor([[[1.0, 0.0], [0.25, 0.75]]]))
 
 
 def test_rollout_multiplies_later_layers_from_the_left():
@@ -63,8 +58,8 @@ def test_rollout_refuses_maps_that_do_not_multiply(maps):
 def test_a_counterfactual_says_by_how_much_the_answer_drops():
     inputs = torch.tensor([[5, 5, 5], [1, 2, 3]])
     others = torch.tensor([[4, 5, 3]])
-    found = counterfactual(linear_answer, inputs, others)
-    assert found.tolist() == [[1, 0, 6], [-3, -6, 0]]
+    result = counterfactual(linear_answer, inputs, others)
+    assert result.tolist() == [[1, 0, 6], [-3, -6, 0]]
 
 
 def test_occlusion_covers_with_a_number_and_leaves_the_inputs_alone():
@@ -75,8 +70,8 @@ def test_occlusion_covers_with_a_number_and_leaves_the_inputs_alone():
 
 def test_occlusion_covers_patches_with_patches():
     patches = torch.ones(2, 3, 4)
-    found = occlusion(lambda x: x.sum(dim=(1, 2)), patches, torch.zeros(4))
-    assert torch.equal(found, torch.full((2, 3), 4.0))
+    result = occlusion(lambda x: x.sum(dim=(1, 2)), patches, torch.zeros(4))
+    assert torch.equal(result, torch.full((2, 3), 4.0))
 
 
 def test_gradient_times_input_is_exact_for_what_is_linear():
@@ -87,13 +82,22 @@ def test_gradient_times_input_is_exact_for_what_is_linear():
     def answer(tokens):
         return (embedding(tokens) * gradient).sum(dim=(1, 2))
 
-    found = gradient_times_input(answer, tokens, embedding)
-    assert not found.requires_grad
+    result = gradient_times_input(answer, tokens, embedding)
+    assert not result.requires_grad
     expected = (embedding.weight[tokens] * gradient).sum(-1)
-    assert torch.allclose(found, expected, atol=1e-5)
+    assert torch.allclose(result, expected, atol=1e-5)
     assert embedding.weight.grad is None and not embedding._forward_hooks
     with torch.no_grad():
-        assert torch.equal(gradient_times_input(answer, tokens, embedding), found)
+        assert torch.equal(gradient_times_input(answer, tokens, embedding), result)
+
+
+def test_gradient_times_input_needs_no_parameter_that_learns():
+    embedding = nn.Embedding(6, 4).requires_grad_(False)
+    tokens = torch.tensor([[0, 3, 3]])
+    result = gradient_times_input(
+        lambda tokens: embedding(tokens).sum(dim=(1, 2)), tokens, embedding
+    )
+    torch.testing.assert_close(result, embedding(tokens).sum(-1))
 
 
 def test_gradient_times_input_refuses_a_layer_that_does_not_run():
@@ -102,18 +106,54 @@ def test_gradient_times_input_refuses_a_layer_that_does_not_run():
         gradient_times_input(linear_answer, tokens, nn.Embedding(2, 2))
 
 
+def test_gradient_times_input_refuses_a_layer_that_returns_a_tuple():
+    layer = nn.MultiheadAttention(4, 2, batch_first=True)
+    x = torch.randn(1, 3, 4)
+    with pytest.raises(ValueError, match="MultiheadAttention returns a tuple"):
+        gradient_times_input(lambda x: layer(x, x, x)[0].sum(), x, layer)
+
+
+class Attention(nn.Module):
+    """A layer with heads, and with the method that a knockout replaces."""
+
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        self.num_heads = num_heads
+        self.W_Q = nn.Linear(d_model, d_model)
+        self.W_K = nn.Linear(d_model, d_model)
+        self.W_V = nn.Linear(d_model, d_model)
+        self.W_O = nn.Linear(d_model, d_model)
+
+    def forward(self, queries, keys, values, mask=None):
+        Q = self.split_heads(self.W_Q(queries))
+        K = self.split_heads(self.W_K(keys))
+        V = self.split_heads(self.W_V(values))
+        return self.attend(Q, K, V, mask)
+
+    def split_heads(self, x):
+        return x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+
+    def attend(self, Q, K, V, mask):
+        context = F.scaled_dot_product_attention(Q, K, V, attn_mask=mask)
+        return self.W_O(context.transpose(1, 2).flatten(2))
+
+
 def test_an_ablated_head_adds_nothing_and_then_it_is_back():
-    layer, x = MultiHeadAttention(6, 3), torch.randn(1, 4, 6)
-    before, kept = layer(x, x, x), layer.W_O.weight.clone()
+    layer = Attention(6, 3)
+    x = torch.randn(1, 4, 6)
+    before = layer(x, x, x)
+    weight = layer.W_O.weight.clone()
     with ablate_head(layer.W_O, 1, 3), torch.no_grad():
         without = layer(x, x, x)
-        layer.W_V.weight[2:4] = 100  # its values are nobody's any more
+        layer.W_V.weight[2:4] = 100  # its values count no more
         assert torch.equal(layer(x, x, x), without)
-    assert torch.equal(layer.W_O.weight, kept) and not torch.equal(before, without)
+    assert torch.equal(layer.W_O.weight, weight)
+    assert not torch.equal(before, without)
 
 
 def test_the_heads_of_torch_s_own_layer_are_ablated_alike():
-    layer, x = nn.MultiheadAttention(6, 2, batch_first=True), torch.randn(1, 4, 6)
+    layer = nn.MultiheadAttention(6, 2, batch_first=True)
+    x = torch.randn(1, 4, 6)
     layer.out_proj.bias.data.zero_()
     parts = []
     for head in (0, 1):
@@ -122,7 +162,7 @@ def test_the_heads_of_torch_s_own_layer_are_ablated_alike():
     assert torch.allclose(sum(parts), layer(x, x, x)[0], atol=1e-6)
 
 
-def test_a_head_that_is_not_there_is_refused():
+def test_a_head_that_does_not_exist_is_refused():
     with pytest.raises(ValueError, match="0 to 1"), ablate_head(nn.Linear(4, 4), 2, 2):
         pass
 
@@ -130,82 +170,94 @@ def test_a_head_that_is_not_there_is_refused():
 @pytest.mark.parametrize("num_heads", [0, 3, 32])
 def test_a_number_of_heads_that_the_layer_cannot_have_is_refused(num_heads):
     layer = nn.Linear(16, 16)
-    kept = layer.weight.clone()
-    said = pytest.raises(ValueError, match=f"not those of {num_heads} heads")
-    with said, ablate_head(layer, 0, num_heads):
+    message = f"not those of {num_heads} heads"
+    with pytest.raises(ValueError, match=message), ablate_head(layer, 0, num_heads):
         pass
-    assert layer.weight.equal(kept)
 
 
-# --- Attention knockout: from the last token of the second text to its first ---------
+def test_what_is_no_linear_layer_is_refused():
+    layer = nn.Conv1d(4, 4, 1)  # Hugging Face's Conv1D has its weight transposed
+    message = "layer.out_proj: Conv1d is none"
+    with pytest.raises(ValueError, match=message), ablate_head(layer, 0, 2):
+        pass
 
-PATHS = {
-    "a layer alone": (
-        MultiHeadAttention(8, 2), "", lambda layer, x, mask: layer(x, x, x, mask)
-    ),
-    "a layer by keywords": (
-        MultiHeadAttention(8, 2), "",
-        lambda layer, x, mask: layer(x, values=x, keys=x, mask=mask, causal=True),
-    ),
-    "with positions": (
-        PositionedAttention(8, 2, position_bias=ALiBi(2)), "",
-        lambda layer, x, mask: layer(x, x, x, mask, causal=True),
-    ),
-    "encoder layer": (
-        EncoderLayer(8, 2, 16, norm_first=False), "attention",
-        lambda layer, x, mask: layer(x, mask),
-    ),
-    "decoder's self-attention": (
-        DecoderLayer(8, 2, 16, norm_first=True), "attention",
-        lambda layer, x, mask: layer(x, x.flip(1), mask),
-    ),
-    "cross-attention": (
-        DecoderLayer(8, 2, 16, norm_first=False), "cross_attention",
-        lambda layer, x, mask: layer(x, x.flip(1), memory_mask=mask),
-    ),
-    "GPT": (
-        GPT(5, 8, 2, 1, max_tokens=4), "layers.0.attention",
-        lambda model, x, mask: model(tokens=TOKENS, kv_cache=KVCache()),
-    ),
-    "grouped queries": (
-        GroupedQueryAttention(8, 2, 1, rotary=RotaryEncoding(4)), "",
-        lambda layer, x, mask: layer(x, x, x, mask, causal=True),
-    ),
-    "Llama": (
-        Llama(5, 8, 2, 1, 1, max_tokens=4), "layers.0.attention",
-        lambda model, x, mask: model(TOKENS),
-    ),
-}  # fmt: skip
-TOKENS = torch.tensor([[1, 2, 3, 4], [4, 3, 2, 1]])
+
 MASKS = {
     "none": None,
-    "key": torch.tensor([True, False, True, True]),
-    "query-key": torch.ones(4, 4, dtype=torch.bool).triu(-1) | (torch.arange(4) < 1),
-    "padding": padding_mask([4, 3], 4),
-    "per-head": torch.tensor([True, False]).view(1, 2, 1, 1) | (torch.arange(4) != 1),
+    "key": torch.tensor([[True, False, True, True]]),
+    "causal": torch.ones(4, 4, dtype=torch.bool).tril(),
+    "padding": torch.tensor([[True] * 4, [True, True, True, False]])[:, None, None],
+    "per head": torch.tensor([True, False]).view(1, 2, 1, 1) | (torch.arange(4) != 1),
 }
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS.keys())
-@pytest.mark.parametrize("heads", [[0, 1], [1]], ids=["all heads", "one head"])
-def test_what_is_knocked_out_has_weight_0_and_then_it_is_back(path, mask, heads):
-    model, name, run = PATHS[path]
-    x, forbidden = torch.randn(2, 4, 8), torch.zeros(2, 2, 4, 4, dtype=torch.bool)
-    forbidden[1, heads, 3, 0] = True
+@pytest.mark.parametrize(
+    "axes", ["query key", "batch query key", "batch head query key"]
+)
+def test_what_is_knocked_out_has_weight_0_and_then_it_is_back(mask, axes):
+    layer = Attention(8, 2)
+    x = torch.randn(2, 4, 8)
+    forbidden = torch.zeros(2, 2, 4, 4, dtype=torch.bool)
+    forbidden[:, :, 3, 0] = True
+    given = forbidden
+    if axes == "query key":
+        given = forbidden[0, 0]
+    elif axes == "batch query key":
+        given = forbidden[:, 0]
+    else:
+        forbidden[0] = False
+        forbidden[:, 0] = False
 
-    def recorded():
-        with record_attention(model) as maps:
-            return run(model, x, mask), maps[name]
+    def record():
+        with record_attention(layer) as maps:
+            return layer(x, x, x, mask), maps[""]
 
-    before, weights = recorded()
-    layers = [model.get_submodule(name)]
-    with attention_knockout(layers, forbidden[:, 0] if len(heads) == 2 else forbidden):
-        after, left = recorded()
-    assert weights[forbidden].gt(0).all()
+    before, weights = record()
+    with attention_knockout([layer], given):
+        after, left = record()
     assert left.eq(0).equal(weights.eq(0) | forbidden)  # what was masked stays masked
     torch.testing.assert_close(left.sum(-1), torch.ones(2, 2, 4))
     changed = (after - before).abs().amax(-1) > 1e-5
-    assert changed.tolist() == [[False] * 4, [False] * 3 + [True]]
-    assert recorded()[0].equal(before)
+    assert changed.equal((forbidden & weights.gt(0)).any(dim=(1, 3)))
+    assert record()[0].equal(before)
+    assert "attend" not in vars(layer)
+
+
+def test_two_knockouts_of_one_layer_add_up():
+    layer = Attention(8, 2)
+    x = torch.randn(1, 3, 8)
+    first = torch.tensor([True, False, False])
+    second = torch.tensor([False, True, False])
+    with (
+        attention_knockout([layer], first.expand(3, 3)),
+        attention_knockout([layer], second.expand(3, 3)),
+        record_attention(layer) as maps,
+    ):
+        layer(x, x, x)
+    assert maps[""].equal(torch.tensor([0.0, 0.0, 1.0]).expand(1, 2, 3, 3))
+
+
+@pytest.mark.parametrize(
+    "layer", [nn.MultiheadAttention(8, 2), nn.Sequential(Attention(8, 2))]
+)
+def test_a_layer_of_another_kind_is_refused(layer):
+    message = f"{type(layer).__name__} has no method attend: give layers of the kind"
+    with (
+        pytest.raises(ValueError, match=message),
+        attention_knockout([layer], torch.zeros(4, 4, dtype=torch.bool)),
+    ):
+        pass
+
+
+def test_a_knockout_that_does_not_fit_the_scores_is_refused():
+    layer = Attention(8, 2)
+    x = torch.randn(1, 5, 8)
+    forbidden = torch.zeros(4, 4, dtype=torch.bool)
+    message = r"forbidden \(4, 4\) does not fit the scores .* = \(1, 2, 5, 5\)"
+    with (
+        pytest.raises(ValueError, match=message),
+        attention_knockout([layer], forbidden),
+    ):
+        layer(x, x, x)

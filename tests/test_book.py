@@ -1,101 +1,33 @@
-"""The built pages, as files and in a real browser.
-
-They are read from _build/html, which `make book` makes; without it these tests are
-skipped.
-"""
+"""The built pages as files: links, titles, weight, pictures; three of them by axe."""
 
 import functools
 import html
 import math
 import re
 from html.parser import HTMLParser
-from pathlib import Path
 from urllib.parse import unquote, urlsplit
 from xml.etree import ElementTree
 
 import pytest
+from built_pages import (
+    CHAPTERS,
+    CODE_AND_FORMULAS,
+    HTML,
+    OPEN,
+    PAGES,
+    READ,
+    ROOT,
+    SCREEN,
+    THIN,
+    each,
+    needs_pages,
+)
 
 from tools.figures import figures_of
 from tools.notebooks import read_notebook
 from tools.repository import read_repository
 
-ROOT = Path(__file__).parents[1]
-HTML = ROOT / "_build" / "html"
-PAGES = sorted(page for page in HTML.rglob("*.html") if "_static" not in page.parts)
-CHAPTERS = [page for page in PAGES if page.parent.name == "notebooks"]
-# Pages of code are all made alike, so the largest is looked at for the others.
-CODE = [page for page in PAGES if "library" in page.relative_to(HTML).parts[:-1]]
-ALIKE = set(sorted(CODE, key=lambda page: page.stat().st_size)[:-1])
-NOT_FRONT = [page for page in PAGES if page.name != "index.html" and page not in ALIKE]
-READ = [page for page in PAGES if page.parent.name in ("book", "notebooks")]
-CONTRAST = "color-contrast"  # most of axe-core's time
-LINKS = "link-in-text-block"  # the other rule that the dark can break
-PHONE, SCREEN = {"width": 400, "height": 800}, {"width": 1280, "height": 900}
-NARROW = {
-    "width": 320,
-    "height": 800,
-}  # the narrowest that WCAG 2.2 asks for, in 1.4.10
-# Of elements that look the same, because they and all around them have the same tags,
-# classes, styles and colors, the first is kept.
-THIN = """parts => {
-  const kinds = new Map(), kindOf = new Map(), first = new Set();
-  for (const element of document.querySelectorAll("*")) {
-    const {color, backgroundColor} = getComputedStyle(element);
-    const look = [kindOf.get(element.parentElement), element.tagName,
-      element.getAttribute("class"), element.getAttribute("style"),
-      element.checkVisibility(), color, backgroundColor].join("|");
-    if (!kinds.has(look)) first.add(element) && kinds.set(look, kinds.size);
-    kindOf.set(element, kinds.get(look));
-  }
-  for (const element of [...document.querySelectorAll(parts)].reverse())
-    if (!first.has(element) && !element.firstElementChild) element.remove();
-}"""
-CODE_AND_FORMULAS = "pre *, math, math *"
-ALL_BUT_FIGURES = "body :not([data-figure], [data-figure] *, main, article)"
-IS_THEME = """theme => {
-  const figures = [...document.querySelectorAll("[data-figure]")];
-  return document.documentElement.dataset.theme === theme && figures.every((host) =>
-    !host.shadowRoot || host.hasAttribute("data-dark") === (theme === "dark"));
-}"""  # figures turn a moment after the page
-UNSET_MATH = """() => {
-  const formulas = [...document.querySelectorAll(".math")];
-  const box = formula => formula.querySelector("math > *")?.getBoundingClientRect();
-  return formulas.filter(one => one.checkVisibility() && !box(one)?.width)
-    .map(formula => formula.textContent);
-}"""
-RAW_TEX = re.compile(r"\$\$|\\\(|\\\[|\\(frac|sum|sqrt|mathbf|operatorname)\b")
-OPEN = "() => document.querySelectorAll('.show').forEach(button => button.click())"
-WIDTH = "() => document.documentElement.scrollWidth"
-NEXT_FRAME = """() => new Promise(done =>
-  requestAnimationFrame(() => requestAnimationFrame(done)))"""  # it knows its new size
-CUT_CODE = """() => [...document.querySelectorAll(".cell_input pre")]
-  .filter(code => code.scrollWidth > code.clientWidth + 2)
-  .map(code => code.textContent)"""
-OFF_SCREEN = """() => {
-  const end = part => part.getBoundingClientRect().right;
-  const scrolls = part => !part.matches(".bd-article")
-    && (/auto|scroll/.test(getComputedStyle(part).overflowX)
-      && part.scrollWidth > part.clientWidth || scrolls(part.parentElement));
-  const limit = part => Math.min(innerWidth, end(part.closest("div.math, td, body")),
-    end(part.closest("p, li, body"))) + 1;
-  return [...document.querySelectorAll(`.bd-article :is(
-    button, figure, img, li, math, p, pre, summary, table, td)`)]
-    .filter(part => end(part) > limit(part) && !scrolls(part))
-    .map(part => `${part.tagName}: ${part.textContent}`);
-}"""
-PROSE = """() => {
-  const article = document.querySelector("article, main").cloneNode(true);
-  article.querySelectorAll("pre, code, math, script, style")
-    .forEach(element => element.remove());
-  return article.textContent;
-}"""
-
-pytestmark = pytest.mark.skipif(not PAGES, reason="there are no pages: run make book")
-
-
-def each(pages):
-    name = [str(page.relative_to(HTML).with_suffix("")) for page in pages]
-    return pytest.mark.parametrize("page_file", pages, ids=name)
+pytestmark = needs_pages
 
 
 class Links(HTMLParser):
@@ -103,7 +35,9 @@ class Links(HTMLParser):
 
     def __init__(self, page_file):
         super().__init__()
-        self.targets, self.sources, self.places = [], [], set()
+        self.targets = []
+        self.sources = []
+        self.places = set()
         self.feed(page_file.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag, attributes):
@@ -200,20 +134,6 @@ def test_the_theme_does_not_measure_what_is_folded():
     assert "querySelectorAll" in script and "scrollWidth" not in script
 
 
-@pytest.mark.parametrize("system", ["light", "dark"])
-@pytest.mark.parametrize("stored", ["light", "dark", "auto", None])
-def test_a_page_has_its_colors_before_the_theme_s_script_runs(system, stored, page_at):
-    early = """document.addEventListener("readystatechange", () => {
-        window.early ??= document.documentElement.dataset.theme;
-    });"""
-    if stored:
-        early += f"localStorage.setItem('mode', '{stored}');"
-    page = page_at(HTML / "book/how_to_use.html", script=early, color_scheme=system)
-    expected = stored if stored in ("light", "dark") else system
-    assert page.evaluate("early") == expected
-    assert page.evaluate("document.documentElement.dataset.theme") == expected
-
-
 @each(READ)
 def test_a_page_waits_for_few_files_and_has_no_empty_heads(page_file):
     text = page_file.read_text(encoding="utf-8")
@@ -286,113 +206,19 @@ def test_the_diagram_of_attention_is_right():
     assert [round(answer, 1)] == numbers("answer")
 
 
-# --- In a browser -----------------------------------------------------------------
+# --- In a browser ------------------------------------------------------------------
+
+TRIED = ("intro", "results", "07_self_attention")
 
 
-@pytest.fixture(scope="module")
-def visit(loaded, barriers):
-    """Return a function that tells what is seen on a page, which it loads once."""
-
-    @functools.cache
-    def seen(page_file):
-        still = "reduce"  # in mid-transition a color is neither the one nor the other
-        page, problems = loaded(page_file, viewport=PHONE, reduced_motion=still)
-        facts = on_a_phone(page)
-        if page_file in READ:
-            facts |= on_a_screen(page, barriers)
-        return facts | {"problems": [*problems]}
-
-    return seen
-
-
-def on_a_phone(page):
+@each([page for page in READ if page.stem in TRIED])
+def test_a_page_loads_without_errors_and_axe_has_nothing_to_say(
+    page_file, reload_at, axe_violations
+):
+    page = reload_at(page_file, viewport=SCREEN, reduced_motion="reduce")
     page.evaluate(OPEN)
-    page.set_viewport_size(NARROW)
-    page.evaluate(NEXT_FRAME)
-    narrow = {"width": page.evaluate(WIDTH), "off screen": page.evaluate(OFF_SCREEN)}
-    narrow |= {"cut code": page.evaluate(CUT_CODE)}
-    page.set_viewport_size(PHONE)
-    page.evaluate(NEXT_FRAME)
-    return {
-        "narrow": narrow,
-        "off screen": page.evaluate(OFF_SCREEN),
-        "unset formulas": page.evaluate(UNSET_MATH),
-        "raw TeX": RAW_TEX.findall(page.evaluate(PROSE)),
-        "width": page.evaluate(WIDTH),
-    }
-
-
-def on_a_screen(page, barriers):
-    """Look for barriers, at the colors last: of what looks the same at the first."""
-
-    def turn(scheme):
-        page.emulate_media(color_scheme=scheme)
-        page.wait_for_function(IS_THEME, arg=scheme)
-
-    page.set_viewport_size(SCREEN)
-    turn("light")
     page.evaluate(THIN, CODE_AND_FORMULAS)
-    light = barriers(page, but=[CONTRAST])
-    turn("dark")
-    dark = barriers(page, only=[LINKS])
-    page.evaluate(THIN, ALL_BUT_FIGURES)
-    dark += barriers(page, only=[CONTRAST])
-    turn("light")
-    return {"light": light + barriers(page, only=[CONTRAST]), "dark": dark}
-
-
-@each(NOT_FRONT)
-def test_a_page_loads_alone_and_without_errors(page_file, visit):
-    assert visit(page_file)["problems"] == []
-
-
-@each(NOT_FRONT)
-def test_a_page_sets_its_formulas(page_file, visit):
-    assert visit(page_file)["unset formulas"] == []
-    assert visit(page_file)["raw TeX"] == []
-
-
-@each(NOT_FRONT)
-def test_a_page_fits_a_phone(page_file, visit):
-    assert visit(page_file)["width"] <= 400
-    assert visit(page_file)["off screen"] == []
-
-
-@each(NOT_FRONT)
-def test_a_page_fits_the_narrowest_screen(page_file, visit):
-    assert visit(page_file)["narrow"] == {
-        "width": 320,
-        "off screen": [],
-        "cut code": [],
-    }
-
-
-@each(READ)
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_page_has_no_barriers(page_file, scheme, visit):
-    assert visit(page_file)[scheme] == []
-
-
-def test_the_front_door_leads_to_the_introduction(page_at):
-    page = page_at(HTML / "index.html")
-    page.wait_for_url("**/book/intro.html")
-
-
-@each(READ)
-def test_without_javascript_the_text_and_the_pictures_are_there(page_file, reload_at):
-    page = reload_at(page_file, java_script_enabled=False)
-    assert page.locator("article h1").is_visible()
-    assert page.evaluate(UNSET_MATH) == []
-    for picture in page.locator("article img:not(.only-dark)").all():
-        assert picture.is_visible()
-        assert picture.bounding_box()["width"] > 50
-
-
-def test_the_search_finds_a_word_without_a_server(page_at):
-    no_excerpts = "window.fetch = () => new Promise(() => {})"  # not from a file
-    address = (HTML / "search.html").as_uri() + "?q=attention"
-    page = page_at(address, script=no_excerpts)
-    page.wait_for_selector("#search-results li a")
+    assert axe_violations(page) == []
 
 
 # --- The extension ---------------------------------------------------------------

@@ -25,7 +25,7 @@ WRITING = {  # commands that write, and what they would write first
         "out/source/01_sums/01_sums.ipynb",
     ),
     "key": (["exercises", "--key", "out"], "out/answer_key.md"),
-    "figures": (["figures", "--from-outputs", "--out", "out"], "out/fig-sum.png"),
+    "figures": (["figures", "--out", "out"], "out/fig-sum.png"),
     "sync": (["sync"], f"{CHAPTER}"),
     "repository": (["repository", "https://github.com/a/b"], "_config.yml"),
     "execute": (["execute"], f"{CHAPTER}"),
@@ -45,8 +45,14 @@ def book(tmp_path, monkeypatch):
     Image.new("RGB", (60, 20)).save(buffer, "png", dpi=(90, 90))
     picture = base64.b64encode(buffer.getvalue()).decode()
     shown = {"data": {"image/png": picture}, "metadata": {}}
-    cell = {"cell_type": "code", "execution_count": 1, "id": "sum", "metadata": FIGURE}
-    cell |= {"outputs": [shown | {"output_type": "display_data"}], "source": "1 + 1"}
+    cell = {
+        "cell_type": "code",
+        "execution_count": 1,
+        "id": "sum",
+        "metadata": FIGURE,
+        "outputs": [{**shown, "output_type": "display_data"}],
+        "source": "1 + 1",
+    }
     write_notebook(
         CHAPTER, {"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
     )
@@ -83,8 +89,8 @@ def test_a_full_disk_is_spoken_of_and_nothing_is_half_written(name, book, capsys
     before = contents(book)
     words, file = WRITING[name]
     with full_disk():
-        said = refused(words, capsys)
-    assert said == f"{file} cannot be read or written: No space left on device"
+        sentence = refused(words, capsys)
+    assert sentence == f"{file} cannot be read or written: No space left on device"
     assert contents(book) == before
     assert main(words) == 0  # once there is room
     assert contents(book).keys() - before.keys() or contents(book) != before
@@ -98,8 +104,9 @@ def test_what_is_in_the_way_is_named(name, kind, capsys):
         Path("out").write_text("mine")
     else:
         Path(file).mkdir(parents=True)
-    assert " cannot be read or written: " in (said := refused(words, capsys))
-    assert said.startswith("out" if kind == "file" else file)
+    sentence = refused(words, capsys)
+    assert " cannot be read or written: " in sentence
+    assert sentence.startswith("out" if kind == "file" else file)
     assert kind == "folder" or Path("out").read_text() == "mine"
 
 
@@ -115,8 +122,8 @@ def test_a_chapter_that_does_not_exist_is_refused(words, chapter, capsys):
     "words", [[], ["--student", ""], ["--otter", "a", "--nbgrader", "b"]]
 )
 def test_exercises_are_written_for_one_thing(words, capsys):
-    sentence = "say one thing: --student, --otter, --nbgrader, --key or --report, "
-    sentence += "and a folder"
+    sentence = "choose one of --student, --otter, --nbgrader and --key, "
+    sentence += "and name a folder"
     assert refused(["exercises", *words], capsys) == sentence
 
 
@@ -131,9 +138,9 @@ def test_exercises_are_written_for_one_thing(words, capsys):
 @pytest.mark.parametrize("name", WRITING)
 def test_what_is_no_notebook_is_named(name, text, reason, capsys):
     CHAPTER.write_text(text)
-    said = refused(WRITING[name][0], capsys)
-    assert said.startswith(f"{CHAPTER} is not a notebook of format 4.5, in which")
-    assert reason in said
+    sentence = refused(WRITING[name][0], capsys)
+    assert sentence.startswith(f"{CHAPTER} is not a notebook of format 4.5, in which")
+    assert reason in sentence
 
 
 @pytest.mark.parametrize("name", WRITING)

@@ -6,7 +6,6 @@ import pytest
 from tutorial_lib.definitions import (
     as_python,
     definitions,
-    source_in,
     source_of,
     tree_of,
 )
@@ -44,14 +43,10 @@ def test_what_only_ipython_understands_is_passed_over():
         definitions("def (")
 
 
-def test_a_definition_is_found_in_a_text_by_its_name():
-    assert source_in(TEXT, "one") == "@functools.cache\ndef one():\n    return 1"
-    assert source_in(TEXT, "method") is None
-
-
-@pytest.mark.parametrize("name", ["one", "Two"])
-def test_the_source_of_what_a_cell_defined_is_found(name):
-    assert source_of(ran(TEXT, name)).rstrip() == source_in(TEXT, name)
+@pytest.mark.parametrize(("name", "first", "last"), [("one", 2, 5), ("Two", 6, 9)])
+def test_the_source_of_what_a_cell_defined_is_found(name, first, last):
+    lines = TEXT.splitlines(keepends=True)[first:last]
+    assert source_of(ran(TEXT, name)) == "".join(lines)
 
 
 def test_a_definition_inside_another_loses_its_indent():
@@ -62,7 +57,7 @@ def test_a_definition_inside_another_loses_its_indent():
     assert source_of(functools.wraps(inner)(lambda: 2)) == source_of(inner)
 
 
-def test_of_two_definitions_of_one_name_the_living_one_is_meant():
+def test_of_two_definitions_of_one_name_the_one_that_is_given_is_meant():
     source = "def f():\n    return 1\n\ndef f():\n    return 2\n"
     assert source_of(ran(source, "f")) == "def f():\n    return 2\n"
 

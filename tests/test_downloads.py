@@ -2,13 +2,9 @@
 
 import hashlib
 import http.server
-import shutil
 import socket
-import subprocess
-import sys
 import threading
 import zipfile
-from pathlib import Path
 
 import pytest
 
@@ -17,14 +13,12 @@ from tutorial_lib.data.downloads import (
     DataError,
     cache_folder,
     fetch,
-    read_multi30k,
     read_shakespeare,
     read_tatoeba,
 )
 
 CONTENT = bytes(range(256)) * 2_000  # 512,000 bytes: several chunks
 CHECKSUM = hashlib.sha256(CONTENT).hexdigest()
-SHARED = Path(__file__).parents[2] / "shared" / "data"
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -120,18 +114,6 @@ def test_a_file_is_fetched_once_and_every_byte_counted(server, tmp_path, bar):
     assert names(path.parent) == ["pairs.bin"]
 
 
-def test_two_processes_may_fetch_a_file_at_once(server, tmp_path):
-    server.meeting = threading.Barrier(2)
-    code = "import sys; from tutorial_lib.data.downloads import fetch\n"
-    code += "fetch(*sys.argv[1:3], folder=sys.argv[3])"
-    command = [sys.executable, "-c", code, server.address, CHECKSUM, tmp_path / "new"]
-    processes = [subprocess.Popen(command) for _ in range(2)]
-    assert [process.wait() for process in processes] == [0, 0]
-    assert server.asked == 2
-    assert names(tmp_path / "new") == ["pairs.bin"]
-    assert (tmp_path / "new" / "pairs.bin").read_bytes() == CONTENT
-
-
 def test_a_broken_download_leaves_nothing_behind(server, tmp_path):
     server.break_after = 200_000
     message = refuse(server, tmp_path)
@@ -193,25 +175,11 @@ def test_a_silent_server_is_given_up(server, tmp_path, monkeypatch):
     assert "Read timed out" in message
 
 
-def test_a_folder_that_cannot_be_made_is_spoken_of(server, tmp_path):
-    (tmp_path / "file").write_text("in the way")
-    assert "file" in refuse(server, tmp_path / "file" / "folder")
-
-
 def test_the_cache_folder_is_what_the_environment_says(monkeypatch, tmp_path):
     monkeypatch.setenv("TUTORIAL_DATA", str(tmp_path))
     assert cache_folder() == tmp_path
     monkeypatch.delenv("TUTORIAL_DATA")
     assert cache_folder().name == "tutorial_lib"
-
-
-def test_a_file_saved_by_hand_in_the_cache_is_taken(tmp_path, monkeypatch):
-    if not SHARED.exists():
-        pytest.skip(f"needs copies of the data in {SHARED}")
-    shutil.copytree(SHARED / "multi30k", tmp_path / "multi30k")
-    monkeypatch.setenv("TUTORIAL_DATA", str(tmp_path))
-    monkeypatch.setattr("requests.get", None)  # any download would fail
-    assert len(read_multi30k("val")) == 1014
 
 
 PLAY = ["First Citizen:", "", "One\u2028line\x0b.", "Été."]
@@ -234,15 +202,6 @@ def test_lines_of_an_old_mac_end_at_carriage_returns(tmp_path, end):
     content = ("\r".join(PLAY) + end).encode()
     (tmp_path / "shakespeare" / "input.txt").write_bytes(content)
     assert read_shakespeare(folder=tmp_path) == "\n".join([*PLAY, ""])
-
-
-def test_shakespeare_has_the_checksum_and_the_size_that_are_told():
-    if not SHARED.exists():
-        pytest.skip(f"needs copies of the data in {SHARED}")
-    text = read_shakespeare(folder=SHARED)
-    assert (len(text), len({*text})) == (1_115_394, 65)
-    checksum = hashlib.sha256(text.encode()).hexdigest()
-    assert downloads.FILES["shakespeare/input.txt"][1] == checksum
 
 
 ENGLISH, FRENCH, GERMAN = "I see the cat.", "Je vois le chat.", "Ich sehe die Katze."

@@ -10,17 +10,18 @@ import torch
 from test_elsewhere import within
 from torch import nn
 
-from tutorial_lib.decoding import beam_search, greedy, min_p, top_k, top_p
+from tutorial_exercises.chapter_12 import keep_min_p
+from tutorial_lib.decoding import beam_search, keep_top_k, keep_top_p
 from tutorial_lib.metrics import bleu
 from tutorial_lib.training import warmup_cosine
 
 # --- Hugging Face: tests/generation/test_logits_process.py --------------------------
 
 
-def assert_kept(found, kept):
+def assert_kept(filtered, kept):
     """Compare logits with the probabilities that stay: the others are forbidden."""
     close = {"rtol": 0, "atol": within("top-k, top-p, min-p")}
-    torch.testing.assert_close(found, kept.log(), **close)
+    torch.testing.assert_close(filtered, kept.log(), **close)
 
 
 def test_top_k():
@@ -28,16 +29,16 @@ def test_top_k():
     ramp = torch.arange(10.0).repeat(2, 1)
     ramp[1, :5] += 10
     forbidden = [[True] * 7 + [False] * 3, [True] * 2 + [False] * 3 + [True] * 5]
-    assert top_k(ramp, 3).isinf().tolist() == forbidden
+    assert keep_top_k(ramp, 3).isinf().tolist() == forbidden
 
 
 def test_top_p():
     # test_top_p_dist_warper. The first two tokens have 0.8 together, but for rounding.
     given = torch.tensor([[0.3, 0.1, 0.1, 0.5], [0.15, 0.3, 0.3, 0.25]])
     kept = torch.tensor([[0.3, 0.0, 0.0, 0.5], [0.0, 0.3, 0.3, 0.25]])
-    assert_kept(top_p(given.log(), 0.8), kept)
+    assert_kept(keep_top_p(given.log(), 0.8), kept)
     ramp = torch.arange(10.0) - 5
-    assert (top_p(ramp, 0.9) > -torch.inf).sum() == 3
+    assert (keep_top_p(ramp, 0.9) > -torch.inf).sum() == 3
 
 
 def test_min_p():
@@ -45,7 +46,7 @@ def test_min_p():
     given = [[0.9, 0.0274, 0.047, 0.0274], [0.15, 0.3, 0.3, 0.25]]
     given = torch.tensor([*given, [0.97, 0.01, 0.01, 0.01]])
     kept = [[0.9, 0.0, 0.047, 0.0], [0.15, 0.3, 0.3, 0.25], [0.97, 0.0, 0.0, 0.0]]
-    assert_kept(min_p(given.log(), 0.05), torch.tensor(kept))
+    assert_kept(keep_min_p(given.log(), 0.05), torch.tensor(kept))
 
 
 def test_schedule():
@@ -94,11 +95,11 @@ class Table(nn.Module):
         first = next(iter(self.logits.values()))
         return self.logits.get(tuple(tokens), torch.zeros_like(first))
 
-    def search(self, decode, *, eos, **options):
-        """Return the tokens of the one sentence, and their probability."""
+    def search(self, *, eos, **options):
+        """Return the tokens of a text without its end, and their probability."""
         first = torch.zeros(1, 1, dtype=torch.long)
-        [tokens], [total] = decode(self, first, first[:, :0], eos=eos, **options)
-        return tokens, math.exp(total)
+        text, log_prob = beam_search(self, first, first[:, :0], eos=eos, **options)
+        return [token for token in text if token != eos], math.exp(log_prob)
 
 
 class Chain(Table):
@@ -132,18 +133,17 @@ SHORT = Chain(
 def test_beams_of_allennlp():
     # test_search, test_greedy_search, test_take_short_sequence_step, test_single_step
     for num_beams in (1, 3):
-        found = LONG.search(beam_search, eos=5, num_beams=num_beams, max_new_tokens=10)
+        found = LONG.search(eos=5, num_beams=num_beams, max_new_tokens=10)
         assert found == ([1, 2, 3, 4], pytest.approx(0.4, CLOSE))
-    assert LONG.search(greedy, eos=5, max_new_tokens=10)[0] == [1, 2, 3, 4]
-    assert SHORT.search(beam_search, eos=5, num_beams=5, max_new_tokens=10)[0] == []
-    found = LONG.search(beam_search, eos=5, num_beams=3, max_new_tokens=1)
+    assert SHORT.search(eos=5, num_beams=5, max_new_tokens=10)[0] == []
+    found = LONG.search(eos=5, num_beams=3, max_new_tokens=1)
     assert found == ([1], pytest.approx(0.4, CLOSE))
 
 
 def test_beams_cut_off():
     # test_early_stopping: after three tokens theirs has 1 2 3 (.4) before 2 3 4 (.3)
     # and 3 4 <eos> (.2), by probability alone; ours prefers the one that has ended.
-    found = LONG.search(beam_search, eos=5, num_beams=3, max_new_tokens=3)
+    found = LONG.search(eos=5, num_beams=3, max_new_tokens=3)
     assert found == ([3, 4], pytest.approx(0.2))
 
 
@@ -174,7 +174,7 @@ def of_tensor2tensor(*, second):
 )
 def test_beams_of_tensor2tensor(second, tokens, prob):
     options = {"num_beams": 2, "max_new_tokens": 3}
-    found = of_tensor2tensor(second=second).search(beam_search, eos=1, **options)
+    found = of_tensor2tensor(second=second).search(eos=1, **options)
     assert found == (tokens, pytest.approx(prob, CLOSE))
 
 
@@ -182,11 +182,10 @@ def test_greedy_of_tensor2tensor():
     # testGreedyBatchOne and testGreedyWithCornerCase
     binary = Table({(): [0.7, 0.3], (0,): [0.4, 0.6], (0, 0): [0.5, 0.5]})
     never = Table({(): [0.2, 0.1, 0.7], (2,): [0.4, 0.1, 0.5]})
-    for options in ({"decode": greedy}, {"decode": beam_search, "num_beams": 1}):
-        found = binary.search(**options, eos=1, max_new_tokens=3)
-        assert found == ([0], pytest.approx(0.7 * 0.6, CLOSE))
-        found = never.search(**options, eos=1, max_new_tokens=2)
-        assert found == ([2, 2], pytest.approx(0.7 * 0.5, CLOSE))
+    text = binary.search(num_beams=1, eos=1, max_new_tokens=3)
+    assert text == ([0], pytest.approx(0.7 * 0.6, CLOSE))
+    text = never.search(num_beams=1, eos=1, max_new_tokens=2)
+    assert text == ([2, 2], pytest.approx(0.7 * 0.5, CLOSE))
 
 
 # facebookresearch/fairseq, tests/test_sequence_generator.py, with the probabilities of
@@ -218,9 +217,9 @@ SECOND = Table(
 def test_beams_of_fairseq():
     # test_without_normalization
     options = {"eos": 0, "num_beams": 2, "max_new_tokens": 4}
-    found = FIRST.search(beam_search, **options)
+    found = FIRST.search(**options)
     assert found == ([1], pytest.approx(0.9, CLOSE))
-    found = SECOND.search(beam_search, **options)
+    found = SECOND.search(**options)
     assert found == ([1, 2], pytest.approx(0.7 * 0.4 * 0.6, CLOSE))
 
 
@@ -250,7 +249,7 @@ def test_length_penalties(language, eos, ours, theirs, penalty):
     # Theirs divide the log-probability of a sentence, <eos> included, by a penalty and
     # find the longer one; ours has none, and finds the likelier one.
     options = {"num_beams": 3, "max_new_tokens": 4}
-    found = language.search(beam_search, eos=eos, **options)
+    found = language.search(eos=eos, **options)
     assert found == (ours[0], pytest.approx(ours[1], CLOSE))
     one, other = (math.log(p) / penalty(len(x) + 1) for x, p in (ours, theirs))
     assert ours[1] > theirs[1] and one < other

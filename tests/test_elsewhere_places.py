@@ -16,7 +16,7 @@ from torchvision.models.swin_transformer import ShiftedWindowAttention
 
 from tools.notebooks import read_notebook, source_of
 from tutorial_lib.attention import nadaraya_watson
-from tutorial_lib.definitions import source_in
+from tutorial_lib.definitions import definitions
 from tutorial_lib.kernels import boxcar, epanechnikov, gaussian, triangular
 from tutorial_lib.position import (
     alibi,
@@ -225,7 +225,10 @@ def test_spectrum():
     page = read_notebook(Path(__file__).parents[1] / "notebooks" / "x_places.ipynb")
     [cell] = [source_of(cell) for cell in page["cells"] if cell["id"] == "ring"]
     names = {"torch": torch}
-    exec(source_in(cell, "laplacian_eigenvectors"), names)
+    [lines] = [
+        span for name, *span in definitions(cell) if name == "laplacian_eigenvectors"
+    ]
+    exec("\n".join(cell.split("\n")[slice(*lines)]), names)
     adjacency = torch.zeros(5, 5)
     for i, j in ((0, 1), (0, 2), (0, 3), (1, 2)):
         adjacency[i, j] = 1

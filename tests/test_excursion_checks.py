@@ -45,7 +45,7 @@ def by_draft(p, q):
 
 
 @pytest.mark.parametrize(
-    ("function", "said"),
+    ("function", "message"),
     [
         (DRAFTS["simpler_frequencies_solved"], "✓"),
         (lambda p, q: None, "⬜"),
@@ -56,8 +56,8 @@ def by_draft(p, q):
         (by_draft, "✗ They add up to 1"),
     ],
 )
-def test_the_check_of_frequencies_without_the_residual(function, said):
-    assert DRAFTS["check_frequencies"](function).startswith(said)
+def test_the_check_of_frequencies_without_the_residual(function, message):
+    assert DRAFTS["check_frequencies"](function).startswith(message)
 
 
 def of_each_node(encoding):
@@ -69,7 +69,7 @@ def together(encoding):
 
 
 @pytest.mark.parametrize(
-    ("function", "said"),
+    ("function", "message"),
     [
         (SIGNS["flip_signs_solved"], "✓"),
         (lambda encoding: None, "⬜"),
@@ -80,8 +80,8 @@ def together(encoding):
         (lambda encoding: -encoding, "✗ In 100 calls two eigenvectors got 1 of 4"),
     ],
 )
-def test_the_check_of_random_signs(function, said):
-    assert SIGNS["check_flip_signs"](function).startswith(said)
+def test_the_check_of_random_signs(function, message):
+    assert SIGNS["check_flip_signs"](function).startswith(message)
 
 
 def shifted(function):
@@ -101,7 +101,7 @@ def first_of_each_group(weight, num_heads, num_kv_heads):
 
 
 @pytest.mark.parametrize(
-    ("function", "said"),
+    ("function", "message"),
     [
         (LLAMA["pool_heads_solved"], "✓"),
         (lambda weight, heads, kv: None, "⬜"),
@@ -112,8 +112,8 @@ def first_of_each_group(weight, num_heads, num_kv_heads):
         (shifted(LLAMA["pool_heads_solved"]), "✗ Row i"),
     ],
 )
-def test_the_check_of_pooled_heads(function, said):
-    assert LLAMA["check_pool_heads"](function).startswith(said)
+def test_the_check_of_pooled_heads(function, message):
+    assert LLAMA["check_pool_heads"](function).startswith(message)
 
 
 SOLVED = LONGITUDES["encode_longitudes_solved"]
@@ -143,7 +143,7 @@ def from_no_period(degrees, periods):
 
 
 @pytest.mark.parametrize(
-    ("function", "said"),
+    ("function", "message"),
     [
         (SOLVED, "✓"),
         (lambda degrees, periods: None, "⬜"),
@@ -155,5 +155,5 @@ def from_no_period(degrees, periods):
         (from_no_period, "✗ 30° became"),
     ],
 )
-def test_the_check_of_whole_periods(function, said):
-    assert LONGITUDES["check_encode_longitudes"](function).startswith(said)
+def test_the_check_of_whole_periods(function, message):
+    assert LONGITUDES["check_encode_longitudes"](function).startswith(message)

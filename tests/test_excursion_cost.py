@@ -62,7 +62,7 @@ def solved(old="", new=""):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ("", "", "✓"),
         ("return torch.cat(outputs)", "...", "⬜"),
@@ -73,8 +73,8 @@ def solved(old="", new=""):
         ("correction * numerator", "numerator", "✗ Not PyTorch's outputs"),
     ],
 )
-def test_the_check_says_what_is_wrong_with_tiles(old, new, said):
-    assert NAMES["check_tiles"](solved(old, new)).startswith(said)
+def test_the_check_says_what_is_wrong_with_tiles(old, new, message):
+    assert NAMES["check_tiles"](solved(old, new)).startswith(message)
 
 
 def test_the_check_wants_no_tiles_of_the_future_and_no_whole_matrix():

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.execute import execute, normalize
+from tools.execute import PACKAGES, digest, execute, normalize
 from tools.notebooks import read_notebook, write_notebook
 
 pytest.importorskip("nbclient")
@@ -39,35 +39,51 @@ def root(tmp_path):
 
 
 def test_a_failing_notebook_stays_as_it_was_and_the_others_run(root, capsys):
+    first = root / "notebooks" / "01_sums.ipynb"
     failing = root / "notebooks" / "02_fails.ipynb"
     before = failing.read_bytes()
 
     assert execute(root) == 1
 
     assert failing.read_bytes() == before
-    assert (
-        "02_fails.ipynb: nothing is stored: cell cell-1 failed"
-        in capsys.readouterr().err
-    )
-    [cell] = read_notebook(root / "notebooks" / "01_sums.ipynb")["cells"]
+    message = "02_fails.ipynb: nothing is stored: cell cell-1 failed"
+    assert message in capsys.readouterr().err
+    [cell] = read_notebook(first)["cells"]
     assert cell["outputs"][0]["data"]["text/plain"] == ["2"]
     assert cell["execution_count"] == 1
 
-
-def test_only_what_changed_runs_again(root, capsys):
-    first = root / "notebooks" / "01_sums.ipynb"
-    assert execute(root, "1") == 0
     stored = first.read_bytes()
-    capsys.readouterr()
-
-    assert execute(root, "01") == 0
-    assert capsys.readouterr().out == "1 of 1 notebooks are up to date.\n"
-    assert first.read_bytes() == stored
-
-    (root / "requirements.txt").write_text("changed==1\n")
-    assert execute(root, "01_sums") == 0
+    assert execute(root) == 1
+    printed = capsys.readouterr().out
+    assert "01_sums: up to date" in printed
+    assert "02_fails: running" in printed
+    assert execute(root, "1") == 0  # which is named, and so is run again
     assert "01_sums: running" in capsys.readouterr().out
     assert first.read_bytes() == stored
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_notebook_is_out_of_date_when_a_package_changes(root, package):
+    path = root / "notebooks" / "01_sums.ipynb"
+    before = digest(root, path)
+    (root / package / "inner").mkdir(parents=True)
+    (root / package / "inner" / "figure.js").write_text("start();")
+    assert digest(root, path) != before
+
+
+def test_a_notebook_is_out_of_date_when_its_code_or_the_pins_change_not_its_text(root):
+    path = root / "notebooks" / "01_sums.ipynb"
+    before = digest(root, path)
+    changed = notebook("1 + 1")
+    text = {"cell_type": "markdown", "id": "text", "metadata": {}, "source": "# Sums"}
+    changed["cells"].insert(0, text)
+    write_notebook(path, changed)
+    assert digest(root, path) == before
+    write_notebook(path, notebook("1 + 2"))
+    assert digest(root, path) != before
+    write_notebook(path, notebook("1 + 1"))
+    (root / "requirements.txt").write_text("changed==1\n")
+    assert digest(root, path) != before
 
 
 def test_only_the_metadata_that_the_book_uses_is_stored():

@@ -45,7 +45,7 @@ def copy(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def said(copy):
+def messages(copy):
     """Return what checks say in that copy."""
     environment = os.environ | {"PYTHONPATH": str(copy)}
     command = [sys.executable, "-c", SESSION]
@@ -55,16 +55,16 @@ def said(copy):
     return json.loads(ran.stdout.splitlines()[-1])
 
 
-def test_a_mistake_is_told_by_its_difference(said):
-    assert "values differ. The first is at" in said["wrong"]
-    assert said["mistakes"] == 0
-    assert said["value"] == "Entry 'rank': 64 is not right."
+def test_a_mistake_is_told_by_its_difference(messages):
+    assert "values differ. The first is at" in messages["wrong"]
+    assert messages["mistakes"] == 0
+    assert messages["value"] == "Entry 'rank': 64 is not right."
 
 
-def test_a_right_answer_passes_and_the_oracle_stands_in(said):
-    assert said["right"] == "pass"
-    assert said["used"] is True
-    assert "not part of this copy" in said["solution"]
+def test_a_right_answer_passes_and_the_oracle_stands_in(messages):
+    assert messages["right"] == "pass"
+    assert messages["used"] is True
+    assert "not part of this copy" in messages["solution"]
 
 
 def given(chapter):
@@ -90,5 +90,5 @@ def test_no_line_of_a_solution_stands_in_what_students_get(chapter, copy):
     exercises = [*(copy / "tutorial_exercises").rglob("*.*")]
     assert len(exercises) > len(CHAPTERS)
     for path in exercises:
-        found = set(map(without_comment, path.read_text("utf-8").splitlines()))
-        assert secret & found == set(), path
+        lines = set(map(without_comment, path.read_text("utf-8").splitlines()))
+        assert secret & lines == set(), path

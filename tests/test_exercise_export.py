@@ -11,12 +11,12 @@ import pytest
 from classroom import NAME, make_book
 from exercise_chapters import chapters
 from packaging.requirements import Requirement
+from statements import statements
 
 from tools.__main__ import main
 from tools.exports import export
 from tools.notebooks import read_notebook, source_of, tags_of, write_notebook
 from tools.sheets import Sheet, sheets
-from tools.statements import statements
 from tutorial_exercises import solution
 
 ROOT = Path(__file__).parents[1]
@@ -43,7 +43,8 @@ def exported(book, kind):
 
 def cut(cell, kind):
     """Take from a cell what the grader takes out of the students' copy."""
-    lines, (begin, end) = source_of(cell).split("\n"), MARKS[kind]
+    lines = source_of(cell).split("\n")
+    begin, end = MARKS[kind]
     if begin in lines:
         del lines[lines.index(begin) : lines.index(end) + 1]
     return "\n".join(lines)
@@ -64,7 +65,10 @@ def test_the_key_has_every_solution_of_the_book_in_order(tmp_path, monkeypatch, 
     assert main(["exercises", "--key", f"{tmp_path}"]) == 0
     path = tmp_path / "answer_key.md"
     assert capsys.readouterr().out == f"Wrote the answers into {path}.\n"
-    key, tasks = path.read_text(), [task for one in sheets(ROOT) for task in one.tasks]
+    key = path.read_text()
+    tasks = []
+    for sheet in sheets(ROOT):
+        tasks += sheet.tasks
     headings = [line[4:] for line in key.splitlines() if line.startswith("### ")]
     assert headings == [task.exercise.heading for task in tasks]
     assert len(tasks) > 60 and all(task.solved().strip() in key for task in tasks)
@@ -208,7 +212,7 @@ def test_a_chapter_without_its_stub_or_check_is_named(book, tag, source, message
     notebook = read_notebook(path)
     for cell in notebook["cells"]:
         if tag in tags_of(cell):
-            cell |= {"metadata": {}} if source is None else {"source": source}
+            cell.update({"metadata": {}} if source is None else {"source": source})
     write_notebook(path, notebook)
     with pytest.raises(ValueError, match=message):
         export(book, "otter", book / "out")

@@ -24,19 +24,19 @@ each_exercise = pytest.mark.parametrize("task", TASKS, ids=lambda task: task.num
 
 def each_known(is_right):
     """Parametrize by the answers that authors have foreseen, right or wrong."""
-    found = [
+    answers = [
         pytest.param(task, known, id=f"{task.number}-{number}")
         for task in TASKS
         for number, known in enumerate(task.known, 1)
         if (known.sentence == "") == is_right
     ]
-    return pytest.mark.parametrize(("task", "known"), found)
+    return pytest.mark.parametrize(("task", "known"), answers)
 
 
-def require(condition, task, said):
+def require(condition, task, message):
     """Fail with a sentence for the author, where the condition does not hold."""
     if not condition:
-        pytest.fail(f"{task.heading}: {said}", pytrace=False)
+        pytest.fail(f"{task.heading}: {message}", pytrace=False)
 
 
 @each_exercise
@@ -51,9 +51,10 @@ def test_solution_and_oracle_pass(task, kind):
 
 @each_exercise
 def test_nothing_that_an_exercise_needs_is_missing(task):
-    name, named = task.name, [known for known in task.known if known.sentence]
+    name = task.name
+    named = [known for known in task.known if known.sentence]
     axes = task.axes.values() if isinstance(task.axes, dict) else [task.axes]
-    for is_there, said in [
+    for is_there, message in [
         (task.definition is not task.solution, f"write an oracle, `@{name}.oracle`."),
         (task.steps or task.is_value, f"write inputs to try, `@{name}.cases`."),
         (task.solution.__doc__, "write a docstring, which says what is asked for."),
@@ -61,17 +62,20 @@ def test_nothing_that_an_exercise_needs_is_missing(task):
         (len(named) > 1, f"write two edits into {name}.mistakes, not {len(named)}."),
         ("," not in "".join(axes), "write spaces, not commas, between axes."),
     ]:
-        require(is_there, task, said)
+        require(is_there, task, message)
 
 
 @each_known(is_right=False)
 def test_a_known_mistake_is_named(task, known):
-    card, mistake = check(known.answer, task.number), f"the mistake {known.sentence!r}"
-    said = f"the check passes {mistake}. Add a case in which its result is another."
-    require(not card.passed, task, said)
-    said = f"another sentence is shown for {mistake}. Add a case in which they differ."
+    card = check(known.answer, task.number)
+    mistake = f"the mistake {known.sentence!r}"
+    message = f"the check passes {mistake}. Add a case in which its result is another."
+    require(not card.passed, task, message)
+    message = (
+        f"another sentence is shown for {mistake}. Add a case in which they differ."
+    )
     is_named = known.sentence in card.message.split("\n")
-    require(is_named, task, f"{said}\n{card}")
+    require(is_named, task, f"{message}\n{card}")
     lost = {
         name for name in undefined_names(known.answer) if name not in known.sentence
     }
@@ -82,11 +86,13 @@ def undefined_names(answer):
     """Return the names that the code of an answer looks up and that nothing defines."""
     lost = set()
     for function in functions_of(answer):
-        known, codes = {*vars(builtins), *function.__globals__}, [function.__code__]
+        known = {*vars(builtins), *function.__globals__}
+        codes = [function.__code__]
         for code in codes:
             codes += [part for part in code.co_consts if inspect.iscode(part)]
-            found = dis.get_instructions(code)
-            lost |= {one.argval for one in found if one.opname == "LOAD_GLOBAL"} - known
+            instructions = dis.get_instructions(code)
+            loads = {one.argval for one in instructions if one.opname == "LOAD_GLOBAL"}
+            lost.update(loads - known)
     return lost
 
 
@@ -94,15 +100,19 @@ def undefined_names(answer):
 def test_another_right_answer_passes(task, known):
     card = check(known.answer, task.number)
     place = 1 + [one for one in task.known if not one.sentence].index(known)
-    said = f"the check refuses answer {place} below `right:`. Mend one of them."
-    require(card.passed, task, f"{said}\n{card}")
+    message = f"the check refuses answer {place} below `right:`. Mend one of them."
+    require(card.passed, task, f"{message}\n{card}")
 
 
 @each_exercise
 def test_every_edit_of_the_mistakes_is_read(task):
     edits = re.findall(r"^    (?! |and ).+ →", task.mistakes, re.M)
-    said = f"{len(task.known)} of {len(edits)} edits of {task.name}.mistakes are read."
-    require(len(edits) == len(task.known), task, f"{said} Write sentences above them.")
+    message = (
+        f"{len(task.known)} of {len(edits)} edits of {task.name}.mistakes are read."
+    )
+    require(
+        len(edits) == len(task.known), task, f"{message} Write sentences above them."
+    )
 
 
 @each_chapter
@@ -133,5 +143,5 @@ def test_unsolved_the_notebook_shows_open_cards_and_no_progress(chapter):
     cells = chapter.notebook.cells
     cards = [text_of(cell) for cell in cells if "check" in tags(cell)]
     assert all(card.startswith("⬜") for card in cards), cards
-    said = f"0 of {len(cards)} exercises passed"
-    assert any(said in text_of(cell) for cell in cells if cell.cell_type == "code")
+    message = f"0 of {len(cards)} exercises passed"
+    assert any(message in text_of(cell) for cell in cells if cell.cell_type == "code")

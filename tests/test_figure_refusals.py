@@ -32,7 +32,8 @@ from tutorial_figures.inputs import pack
 WORDS = ["I", "love", "cats"]
 WEIGHTS = torch.tensor([[0.5, 0.25, 0.25], [0.0, 1.0, 0.0], [0.0004, 0.1996, 0.8]])
 BATCH = torch.stack(2 * [WEIGHTS[None]])  # of two sentences
-IMAGE, CORNERS = torch.linspace(0, 1, 16).reshape(4, 4), [[0, 0], [1, 0], [0, 1]]
+IMAGE = torch.linspace(0, 1, 16).reshape(4, 4)
+CORNERS = [[0, 0], [1, 0], [0, 1]]
 FIVE = torch.full((5, 5), 0.2)
 NOISE = np.random.default_rng(0).random((900, 900))
 

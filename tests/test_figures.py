@@ -16,14 +16,12 @@ import pytest
 import torch
 from figures_in_browser import (
     FIGURES,
-    PATCH_WEIGHTS,
     attention,
     drawn,
     every_figure,
     generation,
     kernel_regression,
     objects,
-    patches,
     softmaxed,
     windows,
     without_picture,
@@ -39,7 +37,7 @@ from tutorial_figures import (
     show_sampling,
     show_softmax,
 )
-from tutorial_figures.figure import HERE, shipped
+from tutorial_figures.fragment import HERE, shipped
 from tutorial_figures.inputs import DEFLATE_ABOVE, pack
 from tutorial_figures.learning import learn
 from tutorial_figures.positions import turn
@@ -125,7 +123,7 @@ def test_a_picture_takes_no_label_for_mathematics(word):
         show_softmax([1.0, 2.0], labels=[word, "b"], title=word),
     ):
         assert figure.png  # and nothing is said of wrong mathematics
-        assert figure.still("png", dpi=50, dark=True)
+        assert figure.still("png", dpi=50)
 
 
 def test_a_figure_is_saved_as_a_page_or_a_picture_always_the_same(tmp_path):
@@ -214,12 +212,6 @@ def test_figures_say_what_is_seen_at_first():
         ),
     ):
         assert figure.text == text
-
-
-def test_an_empty_window_is_said_and_drawn():
-    figure = show_kernel_regression([0, 1], [0, 1], query=50, width=0.1)
-    assert figure.text.endswith("At the query 50.0 no point lies within the width.")
-    assert figure.png.startswith(b"\x89PNG")
 
 
 def test_learning_says_how_it_ends_in_the_unit_it_is_given():
@@ -390,14 +382,6 @@ def test_a_first_step_of_learning_worked_by_hand():
     assert path[1][0] == pytest.approx(powers / powers.sum())
 
 
-def test_a_map_knows_its_hull_and_the_learning_rates_to_choose_from():
-    inside = [[0.2, 0.3], [0.5, 0.5]]  # the second lies on a side
-    data = show_learning(torch.eye(5), inside + CORNERS, learning_rate=0.25).data
-    assert data["hull"] == [[0, 0], [1, 0], [0, 1]]
-    rates = data["learning_rates"]
-    assert rates == sorted(rates) and {0.01, 0.1, 0.2, 0.25, 0.3, 5.0} <= {*rates}
-
-
 def test_temperature_divides_the_scores():
     assert "the largest weight, 0.881" in show_softmax([2.0, 0.0]).text
     assert "the largest weight, 0.731" in show_softmax([2.0, 0.0], temperature=2).text
@@ -422,11 +406,6 @@ def test_turning_is_the_matrix_of_the_paper():
                 first * math.cos(angle) - second * math.sin(angle),
                 first * math.sin(angle) + second * math.cos(angle),
             ])  # fmt: skip
-
-
-def test_positions_of_any_kind_and_size_have_a_picture():
-    figures = show_positions(2, 2), show_positions(256, 256, kind="rotary")
-    assert len({figure.png for figure in figures}) == 2
 
 
 @pytest.mark.parametrize(
@@ -486,35 +465,6 @@ def test_a_large_photograph_travels_as_a_small_file():
     assert figure.data["picture"].startswith("data:image/jpeg")
     assert len(figure.data["picture"]) < 20_000
     assert (sent(figure) - photograph.permute(1, 2, 0)).abs().mean() < 0.02
-
-
-def test_layer_head_and_image_change_the_picture_of_the_patches():
-    figures = [
-        patches(),
-        patches(layer=1),
-        patches(head=1),
-        patches(head="mean"),
-        show_patch_attention(PATCH_WEIGHTS, drawn(3, 6, 8, seed=4), layer=0),
-    ]
-    assert len({figure.png for figure in figures}) == len(figures)
-
-
-def test_the_picture_colors_the_patch_that_is_looked_at():
-    weights = torch.full((5, 5), 0.2)
-    weights[0] = torch.tensor([0.0, 0, 0, 1, 0])  # to the patch (1, 0)
-    picture = np.array(picture_of(show_patch_attention(weights, torch.zeros(4, 4))))
-    red, blue = picture[..., 0].astype(int), picture[..., 2].astype(int)
-    rows, columns = (blue - red > 100).nonzero()
-    assert len(rows) > 2_000
-    assert rows.mean() > picture.shape[0] / 2 and columns.mean() < picture.shape[1] / 2
-
-
-def test_a_photograph_stands_as_it_is_beside_where_the_query_looks():
-    weights = torch.full((5, 5), 0.2)
-    photograph = torch.tensor([1.0, 0.0, 0.0]).view(3, 1, 1).expand(3, 4, 4)
-    ink = picture_of(show_patch_attention(weights, torch.zeros(4, 4)))
-    both = picture_of(show_patch_attention(weights, photograph))
-    assert both.width > 1.8 * ink.width
 
 
 # ---- the sources that pages carry

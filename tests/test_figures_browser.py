@@ -3,26 +3,16 @@
 One page of a figure is tried by one rule after the other. All that fail are named.
 """
 
-import pytest
-import torch
-from architecture_code import CODE
 from figures_in_browser import (
     FIGURES,
-    UNREPORTED,
     every_figure,
     move_by_keys,
     press,
-    press_in_stage,
-    said,
-    softmax,
+    readout,
     stop_clock,
     without_isolates,
-    without_picture,
-    write_page,
 )
 from playwright.sync_api import Error
-
-import tutorial_figures as figures
 
 LONG = "A rather long title " * 4
 CONTROLS = "button, select, input, [tabindex='0']"
@@ -58,19 +48,19 @@ NAMELESS = """() => {
 }"""
 
 
-def it_says_what_it_shows_in_place_of_its_picture(page, name, barriers):
-    assert said(page)
+def it_says_what_it_shows_in_place_of_its_picture(page, name, axe_violations):
+    assert readout(page)
     assert page.get_by_text(LONG.strip(), exact=True).is_visible()
     assert not page.locator("img").is_visible()
     assert page.evaluate(NAMELESS) == []
 
 
-def no_barriers_in_the_light(page, name, barriers):
+def axe_passes_in_the_light(page, name, axe_violations):
     assert page.locator("[data-dark]").count() == 0
-    assert barriers(page) == []
+    assert axe_violations(page) == []
 
 
-def tab_reaches_every_control(page, name, barriers):
+def tab_reaches_every_control(page, name, axe_violations):
     for _ in range(page.locator(CONTROLS).count() + 1):
         page.keyboard.press("Tab")
         page.evaluate(REACHED)
@@ -81,24 +71,24 @@ def tab_reaches_every_control(page, name, barriers):
         assert not stage.evaluate("stage => stage.matches(':focus')")
 
 
-def keys_stay_in_it_and_the_last_sentence_is_told(page, name, barriers):
+def keys_stay_in_it_and_the_last_sentence_is_told(page, name, axe_violations):
     stop_clock(page)
     page.evaluate(LISTEN)
-    before = said(page)
+    before = readout(page)
     move_by_keys(page, name, times=5)
     press(page, "d", "d")
     page.clock.run_for(700)
     assert page.evaluate("heard") == []
     assert page.locator("[data-lm-suppress-shortcuts=true]").count() == 1
-    assert said(page) != before
-    assert list(map(without_isolates, page.evaluate("told"))) == [said(page)]
+    assert readout(page) != before
+    assert list(map(without_isolates, page.evaluate("told"))) == [readout(page)]
 
 
-def what_it_tells_makes_no_box_scroll(page, name, barriers):
+def what_it_tells_makes_no_box_scroll(page, name, axe_violations):
     assert page.locator("[data-figure]").evaluate(HIDDEN_BELOW) <= 0
 
 
-def it_turns_dark_with_its_page(page, name, barriers):
+def it_turns_dark_with_its_page(page, name, axe_violations):
     for style, dark in (("background: #111; color: #eee", 1), ("", 0)):
         page.evaluate("style => { document.body.style.cssText = style }", style)
         page.clock.run_for(100)
@@ -110,11 +100,11 @@ def it_turns_dark_with_its_page(page, name, barriers):
     assert host.evaluate("host => getComputedStyle(host).colorScheme") == "dark"
 
 
-def no_barriers_in_the_dark(page, name, barriers):
-    assert barriers(page) == []
+def axe_passes_in_the_dark(page, name, axe_violations):
+    assert axe_violations(page) == []
 
 
-def it_fits_a_phone_with_controls_for_a_finger(page, name, barriers):
+def it_fits_a_phone_with_controls_for_a_finger(page, name, axe_violations):
     page.set_viewport_size({"width": 400, "height": 800})
     page.wait_for_function("document.documentElement.scrollWidth <= 400")
     for control in page.locator("button, select, input[type=range], label").all():
@@ -125,99 +115,24 @@ def it_fits_a_phone_with_controls_for_a_finger(page, name, barriers):
 
 RULES = (
     it_says_what_it_shows_in_place_of_its_picture,
-    no_barriers_in_the_light,
+    axe_passes_in_the_light,
     tab_reaches_every_control,
     keys_stay_in_it_and_the_last_sentence_is_told,
     what_it_tells_makes_no_box_scroll,
     it_turns_dark_with_its_page,
-    no_barriers_in_the_dark,
+    axe_passes_in_the_dark,
     it_fits_a_phone_with_controls_for_a_finger,
 )
 
 
 @every_figure
-def test_a_figure_keeps_the_rules_of_all(name, shown, barriers):
-    page, faults = shown(FIGURES[name](title=LONG)), []
+def test_a_figure_keeps_the_rules_of_all(name, shown, axe_violations):
+    page = shown(FIGURES[name](title=LONG))
+    faults = []
     page.set_default_timeout(5000)
     for rule in RULES:
         try:
-            rule(page, name, barriers)
+            rule(page, name, axe_violations)
         except (AssertionError, Error) as fault:
             faults.append(f"{rule.__name__}: {fault}")
     assert not faults, "\n".join(faults)
-
-
-@every_figure
-def test_a_figure_runs_in_a_sandbox_twice_and_once_it_is_shown(
-    name, reload_at, tmp_path
-):
-    figure = without_picture(FIGURES[name]())
-    figure.save(tmp_path / "inner.html")
-    frame = '<iframe sandbox="allow-scripts" src="inner.html" width=700 height=700>'
-    body = f"{frame}</iframe><main hidden>{figure.html}</main>{figure.html * 2}"
-    page = reload_at(write_page(tmp_path / "copies.html", body))
-    assert page.frame_locator("iframe").locator(".readout").inner_text()
-    copies = page.locator("[data-figure]")
-    copies.last.scroll_into_view_if_needed()  # a figure out of sight does not start
-    page.locator(".readout", has_text=" ").nth(1).wait_for()
-    page.locator("main").evaluate("main => main.hidden = false")
-    copies.first.scroll_into_view_if_needed()
-    page.locator(".readout", has_text=" ").nth(2).wait_for()
-    assert page.locator(".readout").count() == 3
-
-
-def test_a_figure_keeps_its_colors_wherever_it_stands_where_a_system_replaces_all(
-    page_at, tmp_path
-):
-    FIGURES["softmax"]().save(tmp_path / "figure.html")
-    page = page_at(tmp_path / "figure.html", forced_colors="active")
-    adjust = "part => getComputedStyle(part).forcedColorAdjust"
-    assert page.locator(".readout").evaluate(adjust) == "none"
-
-
-def test_without_javascript_the_picture_stands_with_its_sentence(shown):
-    page = shown(softmax(), pictured=True, java_script_enabled=False)
-    picture = page.locator("img")
-    assert picture.is_visible() and picture.bounding_box()["height"] > 100
-    assert picture.get_attribute("alt") == softmax().text
-
-
-def test_a_figure_that_cannot_start_shows_its_picture(shown):
-    broken = "Element.prototype.append = () => { throw 'broken'; };"
-    page = shown(softmax(), pictured=True, script=UNREPORTED + broken)
-    assert page.locator("img").is_visible()
-
-
-HOSTILE = "<img src=x onerror=window.hacked=1>"
-SCRIPT = "</script><script>window.hacked=1</script>"
-PAIR, CORNERS = [HOSTILE, SCRIPT], [[0, 0], [1, 0], [0, 1]]
-EYE = torch.eye(2)
-
-
-@pytest.mark.parametrize(
-    "figure",
-    [
-        figures.show_attention(EYE, PAIR, names=PAIR, title=HOSTILE),
-        figures.show_softmax([1.0, 2.0], labels=PAIR, title=HOSTILE),
-        figures.show_sampling([1.0, 2.0], PAIR, prompt=SCRIPT, title=HOSTILE),
-        figures.show_generation(EYE, EYE, PAIR, PAIR, title=HOSTILE),
-        figures.show_learning(
-            torch.eye(3), CORNERS, labels=[*PAIR, "c"], title=HOSTILE
-        ),
-        figures.show_patch_attention(
-            EYE, torch.ones(1, 2), questions=PAIR, title=HOSTILE
-        ),
-        figures.show_architecture(CODE, title=HOSTILE),
-    ],
-    ids=lambda figure: figure.name,
-)
-def test_hostile_text_is_shown_as_text(figure, shown):
-    page = shown(figure)
-    press(page, *["Tab"] * 4, "ArrowDown", "ArrowRight")
-    assert page.evaluate("window.hacked") is None
-    assert page.locator("img").count() == 1  # the picture
-    assert page.locator("script").count() == 1
-    assert HOSTILE in page.locator("b").inner_text()
-    if figure.name == "attention":
-        press_in_stage(page, "ArrowDown", "ArrowRight")
-        assert f"“{HOSTILE}” the weight" in said(page).replace(SCRIPT, HOSTILE)

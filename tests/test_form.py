@@ -16,7 +16,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from clocks import names_in, timed_names
+from statements import statements
 from test_notebooks import FIGURE_CALL, lines_of_code
 
 from tools.execute import CELL_METADATA, JUPYTER_METADATA
@@ -28,7 +28,6 @@ from tools.notebooks import (
     source_of,
     tags_of,
 )
-from tools.statements import statements
 from tutorial_lib.definitions import as_python
 
 pytest.importorskip("sphinx")
@@ -39,7 +38,7 @@ MODULES = "chapter_form", "citations", "notebook_form"
 FORM, CITATIONS, PAGES = map(importlib.import_module, MODULES)
 
 FOLDED = {"setup": "# @title Setup", "picture": "# @title The picture"}
-FOLDED |= {"aside": "# @title ", "claim": "# @title Checked\nwith claim("}
+FOLDED = FOLDED | {"aside": "# @title ", "claim": "# @title Checked\nwith claim("}
 # What neither a reader of the page reads nor a limit counts.
 APART = {"check", "claim", "exercise", "picture", "remove-cell", "setup", "solution"}
 CALL = 12  # lines of a figure's call, as it is formatted: one argument a line
@@ -105,15 +104,6 @@ def asserts(node):
     return isinstance(node, ast.Assert) or name.startswith("assert")
 
 
-def nothing_is_judged_by_the_clock(notebook):
-    cells = code_cells(notebook)
-    trees = [*map(parsed, cells)]
-    for cell, tree, timed in zip(cells, trees, timed_names(trees), strict=True):
-        if "claim" in tags_of(cell) or any(map(asserts, ast.walk(tree))):
-            for name in sorted(timed & names_in(tree)):
-                yield f"{cell['id']} judges by the clock: {name}"
-
-
 def guards_are_claims(notebook):
     for cell in read(notebook):
         for node in ast.walk(parsed(cell)):
@@ -141,7 +131,7 @@ def no_later_cell_needs_an_answer(notebook):
             for name in part.binds:
                 hidden.pop(name, None)
             if is_answer:
-                hidden |= dict.fromkeys(part.binds, cell["id"])
+                hidden = hidden | dict.fromkeys(part.binds, cell["id"])
 
 
 def answers_are_sentences(notebook):
@@ -200,12 +190,12 @@ def the_picture_is_one_call(notebook):
 
 
 def citations_name_their_entries(notebook):
-    for said, key in CITATION.findall(_text(notebook)):
+    for link_text, key in CITATION.findall(_text(notebook)):
         name, _, year = labels().get(key, "").rstrip(")").rpartition(" (")
-        if not name or name.split(" and ")[0].split(" et")[0] not in said:
-            yield f"[{said}] names nobody of {key or 'the list'}"
-        elif not re.search(rf"\b{year}\b", said):
-            yield f"[{said}] is of {year}"
+        if not name or name.split(" and ")[0].split(" et")[0] not in link_text:
+            yield f"[{link_text}] names nobody of {key or 'the list'}"
+        elif not re.search(rf"\b{year}\b", link_text):
+            yield f"[{link_text}] is of {year}"
 
 
 def _text(notebook):
@@ -228,7 +218,6 @@ EXCURSIONS_TOO = [
     tags_fit_their_cells,
     cells_are_folded_everywhere,
     asserts_are_claims,
-    nothing_is_judged_by_the_clock,
     guards_are_claims,
     what_answers_show_is_folded,
     no_later_cell_needs_an_answer,
@@ -274,7 +263,7 @@ def text(name, source, *tags):
 
 def code(name, source, *tags, **metadata):
     if APART & {*tags}:
-        metadata |= {"cellView": "form", "jupyter": {"source_hidden": True}}
+        metadata = metadata | {"cellView": "form", "jupyter": {"source_hidden": True}}
     about = {"cell_type": "code", "id": name, "metadata": metadata | {"tags": [*tags]}}
     return about | {"execution_count": 1, "outputs": [], "source": source}
 
@@ -309,17 +298,9 @@ def changed(name, old="", new="", *, tags=None, **entries):
     [cell] = [cell for cell in cells if cell["id"] == name]
     assert old in cell["source"]
     cell["source"] = cell["source"].replace(old, new, 1)
-    cell["metadata"] |= {} if tags is None else {"tags": tags}
-    cell |= entries
+    cell["metadata"] = cell["metadata"] | ({} if tags is None else {"tags": tags})
+    cell.update(entries)
     return {"cells": cells}
-
-
-def clock_judges(timed, used):
-    """Return the good notebook with a claim about a name that comes from a timer."""
-    notebook = changed("core", "weights = 1", f"{timed}\nweights = 1")
-    [cell] = [cell for cell in notebook["cells"] if cell["id"] == "claim-that"]
-    cell["source"] += f"\n    assert 3 > {used}"
-    return notebook
 
 
 def without(name):
@@ -392,19 +373,6 @@ BAD = [
         "claims hold asserts",
     ),
     (asserts_are_claims, changed("claim-that", outputs=["2"]), "shows something"),
-    *(
-        (nothing_is_judged_by_the_clock, clock_judges(timed, used), f"clock: {used}")
-        for timed, used in [
-            ("import time", "time"),
-            ("from time import process_time as now", "now"),
-            ("import timeit\ndef ms(f):\n    return timeit.timeit(f)", "ms"),
-            ("import time\nms = lambda f: time.time()\nslow = [ms(1)]", "slow"),
-            ("import time, pandas\nt = pandas.Series()\nt.loc[1] = time.time()", "t"),
-            ("import time\nt = []\nt.append(time.time())", "t"),
-            ("import time\nif time.time() > 5:\n    late = True", "late"),
-            ("import torch.utils.benchmark as b\nfor t in b.Timer('1'): pass", "t"),
-        ]
-    ),
     (
         guards_are_claims,
         changed("core", "p", "if corpus == 'x':\n    p"),
@@ -494,7 +462,8 @@ def test_a_build_warns_of_a_bad_notebook_by_its_name_and_its_cell_s(
 ):
     settings = SimpleNamespace(output_folder=tmp_path)
     env = SimpleNamespace(doc2path="{}.ipynb".format, mystnb_config=settings)
-    warned, page = [], "notebooks/01_up"
+    warned = []
+    page = "notebooks/01_up"
 
     def warn(text, fault, location):
         warned.append((str(fault), location))

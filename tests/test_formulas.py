@@ -62,7 +62,7 @@ def test_root_signs_of_all_heights_are_as_wide_as_the_lowest():
     ]
     names = {record.VariantGlyph for record in taller.MathGlyphVariantRecord}
     assert len(names) > 2
-    names |= {part.glyph for part in taller.GlyphAssembly.PartRecords}
+    names = names | {part.glyph for part in taller.GlyphAssembly.PartRecords}
     width, _ = font["hmtx"][lowest]
     for name in names:
         assert font["hmtx"][name] == (width, font["glyf"][name].xMin)

@@ -2,7 +2,6 @@
 
 import csv
 import importlib
-import re
 import sys
 from pathlib import Path
 
@@ -11,9 +10,11 @@ import pytest
 from tutorial_figures import show_writing
 from tutorial_figures.writing import packed
 
+pytest.importorskip("sphinx")
 ROOT = Path(__file__).parents[1]
-sys.path.append(str(ROOT / "benchmarks"))
+sys.path += [str(ROOT / "benchmarks"), str(ROOT / "book" / "_ext")]
 front_page = importlib.import_module("front_page")
+live_figure = importlib.import_module("live_figure")
 
 
 @pytest.fixture(scope="module")
@@ -30,11 +31,13 @@ def test_the_stored_figure_is_what_the_library_makes_of_its_model(data, model):
     figure = show_writing(model, data["words"], data["prompt"], length=128)
     assert figure.data["written"] == data["written"]
     assert packed(model)[0] == data["spec"]
-    stored, made = (
-        text.split("<script>")[1].rsplit('start("', 1)[0]
-        for text in (front_page.PAGE.read_text(encoding="utf-8"), figure.html)
-    )
-    assert stored == made, "run: python benchmarks/front_page.py --redraw"
+
+
+def test_the_build_makes_the_html_that_the_library_makes(data, model):
+    figure = show_writing(model, data["words"], data["prompt"], length=128)
+    figure.data = data  # whose probabilities may differ in the last digit
+    built = live_figure.html_of(front_page.STORED, ROOT)
+    assert built.split("<script>")[1] == figure.html.split("<script>")[1]
 
 
 def test_what_the_page_tells_of_the_model_is_so(data, model):
@@ -47,12 +50,3 @@ def test_what_the_page_tells_of_the_model_is_so(data, model):
         [row] = [row for row in csv.DictReader(file) if row["part"] == "page"]
     assert row["seconds"] == "720" and "for twelve minutes" in page
     assert 1.4 < float(row["test"]) < 1.75
-
-
-def test_the_written_text_is_mostly_words(data):
-    words = re.findall("[a-z]{4,}", data["written"].lower())
-    shakespeare = ROOT.parent / "shared/data/shakespeare/input.txt"
-    if not shakespeare.exists():
-        pytest.skip("needs ../shared/data/shakespeare")
-    known = {*re.findall("[a-z]+", shakespeare.read_text(encoding="utf-8").lower())}
-    assert len(words) > 5 and sum(word in known for word in words) > len(words) / 2

@@ -114,21 +114,23 @@ def is_plural(word):
 
 def opinion(pair):
     """Translate the English of ``pair`` once more, slowly: French words with links."""
-    french, genders = [], {"it": "?", "they": "?"}
+    french = []
+    genders = {"it": "?", "they": "?"}
     for clause in read(pair):
         at = {at for _, _, at in clause.verbs}
         lemma = next(VERB_OF[word] for word, _, _ in clause.verbs if word in VERB_OF)
         core = [(lemma.french[clause.person, clause.plural], at)]
         subject, gender = opinion_on_noun(clause.subject, genders, SUBJECTS)
-        after, found = [], None
+        after = []
+        other_gender = None
         if clause.kind == ["PRON"]:
-            before, found = opinion_on_noun(clause.complement, genders, OBJECTS)
+            before, other_gender = opinion_on_noun(clause.complement, genders, OBJECTS)
             core = before + core
         elif clause.kind == ["ADJ"]:
             word, _, own = clause.complement[0]
             after = [(ADJECTIVES[word].french[gender, clause.plural], {own})]
         elif clause.complement:
-            after, found = opinion_on_noun(clause.complement, genders, OBJECTS)
+            after, other_gender = opinion_on_noun(clause.complement, genders, OBJECTS)
         if clause.negation:
             ((word, _, own),) = clause.negation
             core = [("ne", {own}), *core, (NEGATIONS[word], {own})]
@@ -137,7 +139,10 @@ def opinion(pair):
             word, _, own = clause.conjunction
             french += [(part, {own}) for part in CONJUNCTIONS[word]]
         french += subject + core + after
-        for words, gender_of in ((clause.subject, gender), (clause.complement, found)):
+        for words, gender_of in (
+            (clause.subject, gender),
+            (clause.complement, other_gender),
+        ):
             remember(words, gender_of, genders)
     return [
         (shorten(word, after), links)
@@ -156,7 +161,8 @@ def opinion_on_noun(words, genders, pronouns):
             gender = "f" if known == "f" else "m"
         forms = pronouns.get(first) or GENDERED[first, pronouns is SUBJECTS][gender]
         return [(forms, {at})], gender
-    noun, plural = BY_WORD[last], is_plural(last)
+    noun = BY_WORD[last]
+    plural = is_plural(last)
     column = 2 if plural else "mf".index(noun.gender)
     phrase = [(noun.french[plural], {end})]
     for word, _, own in words[1:-1]:
@@ -289,7 +295,7 @@ def test_french_adjectives_have_the_forms_of_their_gender_and_number(key):
     gender, number = key
     forms = {entry.french[gender, number == "p"] for entry in ADJECTIVES.values()}
     before_vowel = {entry.before_vowel for entry in ADJECTIVES.values()}
-    forms |= before_vowel if key == "ms" else set()
+    forms = forms | (before_vowel if key == "ms" else set())
     assert forms == {*ADJECTIVE_FORMS[key].split()}
 
 
@@ -322,8 +328,10 @@ def test_tags_fit_the_words(pairs):
     allowed = {word: {"VERB"} for word in VERB_OF} | {"is": {"AUX"}, "are": {"AUX"}}
     for word in BY_WORD:
         allowed[word] = {"NOUN"} | allowed.get(word, set())
-    allowed |= {word: {"ADJ"} for word in ADJECTIVES}
-    allowed |= {word: {"DET"} for word in DETERMINERS} | {"her": {"DET", "PRON"}}
+    allowed = allowed | {word: {"ADJ"} for word in ADJECTIVES}
+    allowed = (
+        allowed | {word: {"DET"} for word in DETERMINERS} | {"her": {"DET", "PRON"}}
+    )
     for pair in pairs:
         for word, tag in zip(pair.source, pair.tags, strict=True):
             assert tag in allowed.get(word, TAGS - {"DET", "ADJ", "NOUN", "VERB"}), word
@@ -382,8 +390,8 @@ def test_sources_are_distinct_and_clauses_take_turns(pairs, parts):
     assert len({pair.source for pair in pairs}) == 10_000
     assert [pair.clauses for pair in pairs] == [1, 2] * 3_333 + [1] + [3] * 3_333
     assert [len(part) for part in parts] == [3000, 300, 300 + 150]
-    sources = [{pair.source for pair in part} for part in parts]
-    assert len(set.union(*sources)) == 3750
+    sources = {pair.source for part in parts for pair in part}
+    assert len(sources) == 3750
 
 
 def test_a_story_that_nothing_can_follow_is_begun_anew():
@@ -404,6 +412,7 @@ def test_another_process_makes_the_same_sentences():
         text=True,
         check=True,
     )
-    there, here = ran.stdout, f"{split(50, 5, 5, seed=5, longer=(3,))}\n"
+    there = ran.stdout
+    here = f"{split(50, 5, 5, seed=5, longer=(3,))}\n"
     assert there == here
     assert split(50, 0, 0, seed=5) != split(50, 0, 0, seed=6)

@@ -22,15 +22,15 @@ TASKS = [(chapter, task) for chapter in chapters() for task in chapter.exercises
 def equivalents():
     """Return {number: {(lines that are gone, lines that are new)}} of the file."""
     text = Path(__file__).with_name("equivalent_mutants.diff").read_text("utf-8")
-    found = {}
+    edits_of = {}
     for part in re.split(r"^# ", text, flags=re.M)[1:]:
         number, _, entries = part.partition("\n")
         edits = re.findall(r"((?:^[-+] .*\n)+)", entries, re.M)
-        found[number.split()[0]] = {
+        edits_of[number.split()[0]] = {
             tuple(map(lines_of, "-+", [edit] * 2)) for edit in edits
         }
         assert len(re.findall(r"^(?![-+] |or$)\S", entries, re.M)) > 0, "no reason"
-    return found
+    return edits_of
 
 
 def lines_of(sign, edit):
@@ -47,8 +47,8 @@ def chosen(source):
     def order(change):
         return random.Random(f"{SEED} {change}").random()
 
-    found = {change: text for _, change, text in mutants(source)}
-    return {change: found[change] for change in sorted(found, key=order)[:MOST]}
+    by_change = {change: text for _, change, text in mutants(source)}
+    return {change: by_change[change] for change in sorted(by_change, key=order)[:MOST]}
 
 
 def answer_of(chapter, task, source):

@@ -7,14 +7,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("tutorial_lib", "tutorial_exercises", "tutorial_figures", "tools")
-HEAVY = ["IPython", "PIL", "accelerate", "ipywidgets", "matplotlib", "nbclient"]
+HEAVY = ["IPython", "PIL", "ipywidgets", "matplotlib", "nbclient"]
 HEAVY += ["nbformat", "pandas", "pooch", "requests", "sacrebleu"]
 HEAVY += ["scipy", "sklearn", "torchvision"]
 DRAWING = {  # what others import where something is drawn
-    "tutorial_lib.plotting.dark",
-    "tutorial_lib.plotting.drawing",
     "tutorial_lib.plotting.figure",
-    "tutorial_lib.plotting.pictures",
 }
 PROGRAM = """
 import importlib, json, sys

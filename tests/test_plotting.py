@@ -7,7 +7,8 @@ import sys
 import numpy as np
 import pytest
 import torch
-from matplotlib.colors import to_hex, to_rgb, to_rgba
+from IPython.core.formatters import DisplayFormatter
+from matplotlib.colors import to_hex, to_rgb
 from matplotlib.text import Text
 from PIL import Image
 from readable import contrast
@@ -21,10 +22,8 @@ from tutorial_lib.plotting import (
 )
 from tutorial_lib.plotting.colors import CURVES, DARK_SCALES, LIGHT_SCALES, PALETTE
 from tutorial_lib.plotting.colors import UNDEFINED as GRAY
-from tutorial_lib.plotting.dark import darkened, on_dark
-from tutorial_lib.plotting.figure import DARK_PNG, in_few_colors
+from tutorial_lib.plotting.figure import in_few_colors
 from tutorial_lib.plotting.panels import WIDTH
-from tutorial_lib.plotting.pictures import show_encoder_decoder, show_lookup
 
 WORDS = ["the", "animal", "crossed", "the", "street"]
 WHITE, DARK = PALETTE["paper"]
@@ -104,7 +103,8 @@ def frames(ax):
 
 
 def test_outlined_cells_are_framed_and_the_legend_names_them():
-    pairs, table = {(0, 0), (1, 2)}, torch.eye(3).bool()
+    pairs = {(0, 0), (1, 2)}
+    table = torch.eye(3).bool()
     fig = show_heatmaps(torch.rand(2, 3, 3), outline=pairs)
     assert [frames(ax) for ax in heat(fig)] == [pairs] * 2
     assert legend(fig) == ["gold link"]
@@ -231,24 +231,6 @@ def test_curves_stand_in_one_panel_or_in_several_with_one_color_each():
     assert left.lines[1].get_color() == right.lines[0].get_color()
 
 
-def columns_and_rows(fig):
-    """Count the different lefts and tops of a figure's panels."""
-    places = [ax.get_position() for ax in fig.axes]
-    lefts = {round(place.x0, 2) for place in places}
-    return len(lefts), len({round(place.y1, 2) for place in places})
-
-
-@pytest.mark.parametrize(
-    ("panels", "expected"),
-    [(1, (1, 1)), (2, (2, 1)), (3, (3, 1)), (4, (2, 2)), (6, (3, 2))],
-)
-def test_panels_of_curves_stand_in_rows_of_three_at_most(panels, expected):
-    curves = {f"panel {i}": {"a": [0, 1]} for i in range(panels)}
-    fig = show_curves([0, 1], curves)
-    fig.canvas.draw()
-    assert columns_and_rows(fig) == expected
-
-
 def test_panels_may_have_an_x_of_their_own_each():
     curves = {"left": {"a": ([0, 1], [0, 1])}, "right": {"a": ([0, 9], [0, 1])}}
     left, right = show_curves(curves=curves, xlabel=["one", "other"]).axes
@@ -336,18 +318,6 @@ def test_bars_carry_their_values_and_are_compared_with_baselines():
     assert legend(fig) == ["chance", "best"]
 
 
-@pytest.mark.parametrize(
-    ("charts", "bars", "expected"),
-    [(2, 3, (2, 1)), (6, 5, (2, 3)), (3, 3, (3, 1)), (2, 12, (1, 2))],
-)
-def test_charts_stand_side_by_side_where_each_bar_has_room(charts, bars, expected):
-    values = {f"chart {i}": [0.5] * bars for i in range(charts)}
-    fig = show_bars(values, "abcdefghijkl"[:bars])
-    fig.canvas.draw()
-    assert columns_and_rows(fig) == expected
-    assert fig.axes[-1].get_xticklabels()[0].get_rotation() == 0
-
-
 @pytest.mark.parametrize("words", [["a", "b"], ["word only", "+ positions"] * 3])
 def test_the_words_below_bars_do_not_touch(words):
     fig = show_bars({"left": [0.5] * len(words), "right": [1] * len(words)}, words)
@@ -363,8 +333,10 @@ def test_the_words_below_bars_do_not_touch(words):
 
 
 def test_images_have_a_frame_and_those_in_ink_share_a_scale():
-    pale, black = torch.zeros(2, 2), torch.zeros(4, 4)
-    pale[0, 0], black[0, 0] = 0.5, 1.0
+    pale = torch.zeros(2, 2)
+    pale[0, 0] = 0.5
+    black = torch.zeros(4, 4)
+    black[0, 0] = 1.0
     photograph = torch.rand(3, 4, 4)
     fig = show_images([pale, black, photograph], titles=["pale", "black", "photo"])
     shown = [ax.images[0].get_array() for ax in fig.axes]
@@ -376,7 +348,8 @@ def test_images_have_a_frame_and_those_in_ink_share_a_scale():
 
 
 def test_colors_lie_where_the_weights_do_and_what_is_outlined_is_one_box():
-    photo, ink = torch.rand(3, 4, 6), torch.rand(4, 6)
+    photo = torch.rand(3, 4, 6)
+    ink = torch.rand(4, 6)
     ink[0, 0] = 1
     weights = torch.tensor([[0.0, 0.4, 0.0], [0.0, 0.0, 0.0]])
     outline = torch.tensor([[False, False, True]] * 2)
@@ -420,9 +393,8 @@ def test_a_chart_of_nothing_or_of_what_does_not_fit_is_refused(show, message):
 
 
 ODD = ["$$", r"$\x$", "$5 and $6"]
-ROWS = {"query": "$$", "keys": ODD, "values": ODD, "output": ODD[2]}
 WITH_ODD_LABELS = {
-    "bars": lambda: show_bars({"$$": [1] * 3}, ODD, xlabel=ODD[1], ylabel="$$"),
+    "bars": lambda: show_bars({"$$": [1] * 3}, ODD, ylabel="$$"),
     "curves": lambda: show_curves(
         [1, 2],
         {"$$": {word: [0.1, 1000] for word in ODD}, "linear": {"x": [1, 2]}},
@@ -441,8 +413,6 @@ WITH_ODD_LABELS = {
         ylabel=ODD[2],
     ),
     "images": lambda: show_images(torch.ones(3, 2, 2), titles=ODD),
-    "lookup": lambda: show_lookup(torch.ones(3) / 3, **ROWS),
-    "encoder-decoder": lambda: show_encoder_decoder(ODD, ODD),
 }
 
 
@@ -459,12 +429,13 @@ def test_a_label_with_dollars_is_shown_as_it_is_and_a_power_of_ten_as_one(name):
     assert any("10^{2}" in text for text in written(powers)) == (name == "curves")
 
 
-# --- On white paper and on dark
+# --- In a notebook, and on a dark page
 
 
-def stored(fig, kind="image/png"):
+def stored(fig):
     """Return what a notebook stores of a figure, as an image of Pillow."""
-    content = base64.b64decode(fig._repr_mimebundle_()[kind])
+    data, _ = DisplayFormatter().format(fig)
+    content = base64.b64decode(data["image/png"])
     assert len(content) < 60_000
     return Image.open(io.BytesIO(content)).convert("RGB")
 
@@ -487,48 +458,72 @@ EXAMPLES = {
 }
 
 
-def worst_contrast(fig):
-    """Return the least contrast of a text with what lies below it."""
-    below = {}
-    for ax in heat(fig):
-        cells = ax.images[0].to_rgba(ax.images[0].get_array())
-        for text in ax.texts:
-            x, y = text.get_position()
-            below[text] = cells[round(y), round(x)]
+def as_seen(color):
+    """Return a color as it is: that of a light page."""
+    return color
+
+
+def in_the_dark(color):
+    """Return a color as `invert(1) hue-rotate(180deg)`, blended into a dark page."""
+    shares = np.array([0.213, 0.715, 0.072])  # of red, green and blue in what is seen
+    inverted = 1 - np.array(color)
+    rotated = (2 * shares @ inverted - inverted).clip(0, 1)
+    return 1 - (1 - rotated) * (1 - np.array(to_rgb(DARK)))
+
+
+def worst_contrast(fig, page):
+    """Return the least contrast of a text with what surrounds it, on a page."""
     fig.draw_without_rendering()
-    texts = [text for text in fig.findobj(Text) if text.get_text()]
-    grounds = [to_rgb(below.get(text, fig.get_facecolor())) for text in texts]
-    pairs = zip(texts, grounds, strict=True)
-    return min(contrast(to_rgb(text.get_color()), ground) for text, ground in pairs)
+    contrasts = []
+    for text in fig.findobj(Text):
+        ground = fig.get_facecolor()
+        for outline in text.get_path_effects():
+            ground = outline._gc["foreground"]
+        if text.get_text():
+            colors = to_rgb(text.get_color()), to_rgb(ground)
+            contrasts.append(contrast(*map(page, colors)))
+    return min(contrasts)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_a_notebook_stores_every_figure_to_be_read_on_white_paper_and_on_dark(name):
-    fig = EXAMPLES[name]()
-    bundle = fig._repr_mimebundle_()
-    assert list(bundle) == ["image/png", DARK_PNG]
-    assert EXAMPLES[name]()._repr_mimebundle_() == bundle  # to the byte
-    assert worst_contrast(fig) >= 4.5
-    with on_dark(fig):
-        assert worst_contrast(fig) >= 4.5
-    assert fig._repr_mimebundle_() == bundle  # it is again as it was
-    light, dark = stored(fig), stored(fig, DARK_PNG)
-    assert light.size == dark.size and light.width <= (WIDTH + 0.2) * 110
-    assert len(light.getcolors()) > 2 < len(dark.getcolors())  # they are not blank
-    for image, paper in ((light, WHITE), (dark, DARK)):
-        assert image.getpixel((0, 0)) == tuple(round(255 * c) for c in to_rgb(paper))
+def test_a_notebook_stores_every_figure_once_on_white_and_to_the_byte(name):
+    image = stored(EXAMPLES[name]())
+    assert image.getpixel((0, 0)) == (255, 255, 255)
+    assert image.width <= (WIDTH + 0.2) * 110
+    assert image.tobytes() == stored(EXAMPLES[name]()).tobytes()
 
 
-def test_jupyter_shows_both_and_keeps_the_dark_one_where_pyplot_takes_the_other():
-    import matplotlib.figure
-    from IPython.core.formatters import DisplayFormatter
+@pytest.mark.parametrize("page", [as_seen, in_the_dark])
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_every_text_can_be_read_on_a_light_page_and_on_a_dark_one(name, page):
+    assert worst_contrast(EXAMPLES[name](), page) >= 4.5
 
-    shown, fig = DisplayFormatter(), show_bars({"": [1]}, "a")
-    data, _ = shown.format(fig)
-    assert set(data) == {"image/png", DARK_PNG, "text/plain"}
-    shown.formatters["image/png"].for_type(matplotlib.figure.Figure, lambda _: b"own")
-    own, _ = shown.format(fig)
-    assert own["image/png"] == b"own" and own[DARK_PNG] == data[DARK_PNG]
+
+def test_in_the_dark_white_is_the_page_and_a_query_blue_and_a_key_orange():
+    assert in_the_dark((1, 1, 1)) == pytest.approx(to_rgb(DARK))
+    for name in ("query", "key", "value", "ink"):
+        light, dark = PALETTE[name]
+        assert in_the_dark(to_rgb(light)) == pytest.approx(to_rgb(dark), abs=0.15)
+    for light, _ in CURVES:
+        assert contrast(in_the_dark(to_rgb(light)), to_rgb(DARK)) > 4.5
+
+
+@pytest.mark.parametrize("name", ["weights", "scores"])
+def test_in_the_dark_more_is_still_more_color(name):
+    colors = [to_rgb(color) for color in LIGHT_SCALES[name].split()]
+    middle = len(colors) // 2 if name == "scores" else 0
+    for side in (colors[middle:], colors[middle::-1]):
+        away = [contrast(in_the_dark(color), to_rgb(DARK)) for color in side]
+        assert away == sorted(away)
+
+
+def test_what_shows_an_image_asks_to_stay_light_and_a_heatmap_does_not():
+    shown = DisplayFormatter()
+    photograph = show_images(torch.rand(1, 3, 8, 8), titles=["photograph"])
+    _, metadata = shown.format(photograph)
+    assert metadata == {"image/png": {"needs_background": "light"}}
+    _, metadata = shown.format(show_heatmaps(torch.eye(3)))
+    assert metadata == {}
 
 
 def test_figures_are_drawn_without_pyplot_so_that_a_notebook_shows_them_once():
@@ -543,7 +538,8 @@ def test_figures_are_drawn_without_pyplot_so_that_a_notebook_shows_them_once():
 @pytest.mark.parametrize("scales", [(LIGHT_SCALES, WHITE), (DARK_SCALES, DARK)])
 def test_no_weight_and_the_score_0_are_the_paper_and_more_is_more_color(scales):
     colors, paper = scales
-    weights, scores = colors["weights"].split(), colors["scores"].split()
+    weights = colors["weights"].split()
+    scores = colors["scores"].split()
     middle = len(scores) // 2
     assert to_rgb(weights[0]) == to_rgb(scores[middle]) == to_rgb(paper)
     for side in (weights, scores[middle:], scores[middle::-1]):
@@ -554,44 +550,11 @@ def test_no_weight_and_the_score_0_are_the_paper_and_more_is_more_color(scales):
 @pytest.mark.parametrize("scores", [False, True])
 def test_a_cell_of_0_is_drawn_as_the_paper_is(scores):
     fig = show_heatmaps([[0.0, 0.5, 1.0]], key_labels="abc", scores=scores)
-
-    def ends():
-        fig.canvas.draw()
-        [ax] = heat(fig)
-        pixels = np.asarray(fig.canvas.buffer_rgba())[::-1]
-        corners = ax.transData.transform([(-0.3, -0.35), (1.7, -0.35)]).astype(int)
-        return [to_hex(pixels[y, x] / 255) for x, y in corners]
-
-    assert ends()[0] == to_hex(WHITE)
-    with on_dark(fig):
-        last = DARK_SCALES["scores" if scores else "weights"].split()[-1]
-        assert ends() == [DARK, last]
-        assert to_hex(fig.axes[-1].collections[-1].get_cmap()(1.0)) == last
-
-
-def test_a_color_of_the_palette_becomes_its_twin_and_another_light_where_it_was_dark():
-    for light, dark in (*PALETTE.values(), *CURVES):
-        assert darkened(light)[:3] == pytest.approx(to_rgb(dark))
-        assert contrast(to_rgb(light), (1, 1, 1)) > 4.4 or light in (
-            "#fff",
-            "#0000001a",
-        )
-    assert darkened("white") == pytest.approx(to_rgba(DARK))
-    assert darkened("black") == pytest.approx((1, 1, 1, 1))
-    assert darkened((0, 0, 0, 0.3))[3] == 0.3
-    assert len(darkened(np.ones((2, 4)))) == 2
-    assert contrast(darkened("navy")[:3], to_rgb(DARK)) > 4.5
-
-
-def test_photographs_and_what_is_drawn_on_them_stay_as_they_are():
-    fig = show_images(torch.rand(1, 3, 8, 8), titles=["photograph"])
-    [ax] = fig.axes
-    ax.text(1, 1, "on it", color="white")
-    before = np.asarray(ax.images[0].get_array())
-    with on_dark(fig):
-        assert (ax.images[0].get_array() == before).all()
-        assert ax.texts[0].get_color() == "white"
-        assert to_rgba(ax.title.get_color()) == to_rgba(PALETTE["ink"][1])
+    fig.canvas.draw()
+    [ax] = heat(fig)
+    pixels = np.asarray(fig.canvas.buffer_rgba())[::-1]
+    x, y = ax.transData.transform((-0.3, -0.35)).astype(int)
+    assert to_hex(pixels[y, x] / 255) == to_hex(WHITE)
 
 
 def test_few_colors_are_enough_for_a_drawing_and_the_paper_stays_exact():

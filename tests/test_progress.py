@@ -9,11 +9,11 @@ import pytest
 from nbclient import NotebookClient
 
 from tools.notebooks import read_notebook, run
-from tutorial_lib.progress_bar import Stopped, progress_bar
+from tutorial_lib.notebook import Stopped, progress_bar
 
 LOOP = """
 import time
-from tutorial_lib.progress_bar import progress_bar
+from tutorial_lib.notebook import progress_bar
 print("before")
 with progress_bar(8) as bar:
     for loss in range(8):

@@ -77,8 +77,8 @@ def test_the_ink_at_the_edges_does_not_give_the_digit_away(edges, sign):
     }
     at_edges = sum(ink[edge] for edge in (ink if edges == "all" else edges))
     blank = cells.sum(dim=(2, 3)) == 0
-    found = (sign * at_edges).masked_fill(blank, -torch.inf).argmax(dim=1)
-    hits = grids.cells.gather(1, found[:, None]).double().mean()
+    likeliest = (sign * at_edges).masked_fill(blank, -torch.inf).argmax(dim=1)
+    hits = grids.cells.gather(1, likeliest[:, None]).double().mean()
     assert 0.17 < hits < 0.3
 
 
@@ -88,5 +88,5 @@ def test_the_same_seed_makes_the_same_images_and_answers_stand_anywhere(make):
     assert all(a.equal(b) for a, b in zip(first, same, strict=True))
     assert not first.images.equal(other.images)
     assert make(IMAGES, LABELS, 9).images.equal(make(IMAGES, LABELS, 9, seed=0).images)
-    found = first.cells[first.cells.any(dim=1)].double().mean(dim=0)
-    assert found.min() > 0 and found.max() < 0.5
+    shares = first.cells[first.cells.any(dim=1)].double().mean(dim=0)
+    assert shares.min() > 0 and shares.max() < 0.5

@@ -1,17 +1,13 @@
-import copy
-import sys
-import threading
+"""Recorded attention weights, against a softmax that is written out."""
 
 import pytest
 import torch
 import torch.nn.functional as F
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from einops import rearrange
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from tutorial_lib.attention import AdditiveAttention, MultiHeadAttention, masked_softmax
-from tutorial_lib.recording import record_attention
+from tutorial_lib.interpret import record_attention
 
 CAUSAL = torch.ones(5, 5, dtype=torch.bool).tril()
 SOME_EMPTY_ROWS = CAUSAL & (torch.arange(5) > 1)
@@ -31,14 +27,23 @@ def _seed():
     torch.manual_seed(0)
 
 
+def explicit_weights(Q, K, mask=None, scale=None, bias=0.0):
+    """Compute softmax(QKᵀ) with weights 0 for a query that may attend to nothing."""
+    scores = Q @ K.mT * (scale or Q.shape[-1] ** -0.5) + bias
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -torch.inf)
+    return scores.softmax(dim=-1).nan_to_num(nan=0.0)
+
+
 def recorded(model, *inputs, **options):
-    """Run the model with and without a recorder, for outputs equal to the bit."""
+    """Run a model with a recorder and without: the outputs are equal to the bit."""
     torch.manual_seed(1)
     expected = model(*inputs, **options)
     torch.manual_seed(1)
     with record_attention(model) as maps:
         outputs = model(*inputs, **options)
     torch.testing.assert_close(outputs, expected, rtol=0, atol=0, equal_nan=True)
+    assert not any(weights.requires_grad for weights in maps.values())
     return maps
 
 
@@ -46,23 +51,8 @@ def assert_close(weights, expected):
     torch.testing.assert_close(weights, expected, atol=1e-6, rtol=0)
 
 
-def attention_weights(Q, K, mask=None):
-    return masked_softmax(Q @ K.mT / Q.shape[-1] ** 0.5, mask)
-
-
-def refuse(model, *inputs, because):
-    """Expect a ValueError of one line, and no map."""
-    with (
-        pytest.raises(ValueError, match=because) as error,
-        record_attention(model) as maps,
-    ):
-        model(*inputs)
-    assert maps == {}
-    assert "\n" not in str(error.value)
-
-
 class Model(nn.Module):
-    """Somebody's model: whatever function it is given."""
+    """A model of one function."""
 
     def __init__(self, function):
         super().__init__()
@@ -72,103 +62,86 @@ class Model(nn.Module):
         return self.function(*inputs, **options)
 
 
-def own_softmax(use):
-    """Somebody's softmax, and what is done with it: ``use(weights, values)``."""
+def softmax_model(use):
+    """Make a model that uses the weights of a softmax: ``use(weights, V)``."""
     return Model(lambda Q, K, V: use((Q @ K.mT / 8**0.5).softmax(dim=-1), V))
 
 
-class TwoLayers(nn.Module):
-    """Two of the book's layers: torch's fused function, and a softmax of its own."""
-
-    def __init__(self):
-        super().__init__()
-        self.first = MultiHeadAttention(8, 2)
-        self.second = AdditiveAttention(8, 8, 4)
-
-    def forward(self, x, mask=None):
-        x = self.first(x, x, x, causal=True)
-        return self.second(x, x, x, mask)
-
-
-class Decoder(nn.Module):
-    """Decodes all at once by ``forward``, or token by token by ``step``."""
-
-    def __init__(self):
-        super().__init__()
-        self.attention = MultiHeadAttention(8, 2)
+class SelfAttention(nn.Module):
+    """A layer as a page writes it, with one head."""
 
     def forward(self, x):
-        return torch.cat([self.step(x, t) for t in range(x.shape[1])], dim=1)
+        return self.attend(x, x)
 
-    def step(self, x, t):
-        return self.attention(x[:, [t]], x[:, : t + 1], x[:, : t + 1])
-
-
-@pytest.mark.parametrize("mask", [None, SOME_EMPTY_ROWS, PADDING[:, None]])
-def test_the_books_own_layers_have_maps_under_their_names_with_a_head_axis(mask):
-    model, x = TwoLayers(), torch.randn(3, 5, 8)
-    maps = recorded(model, x, mask)
-    assert list(maps) == ["first", "second"]
-    torch.testing.assert_close(maps["first"].sum(-1), torch.ones(3, 2, 5))
-    assert maps["first"].masked_select(~CAUSAL).eq(0).all()
-    x, layer = model.first(x, x, x, causal=True), model.second
-    scores = layer.w_v(torch.tanh(layer.W_Q(x)[:, :, None] + layer.W_K(x)[:, None]))
-    assert_close(maps["second"][:, 0], masked_softmax(scores[..., 0], mask))
-    assert not any(weights.requires_grad for weights in maps.values())
+    def attend(self, Q, K):
+        return (Q @ K.mT).softmax(dim=-1) @ K
 
 
-class TestTorchsFusedFunction:
+class FusedSelfAttention(nn.Module):
+    """The same by the fused function, with two heads and a causal mask."""
+
+    def forward(self, x):
+        heads = rearrange(x, "batch token (head d) -> batch head token d", head=2)
+        y = F.scaled_dot_product_attention(heads, heads, heads, is_causal=True)
+        return rearrange(y, "batch head token d -> batch token (head d)")
+
+
+class TestTheFusedFunction:
     FUSED = Model(F.scaled_dot_product_attention)
 
     @pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS.keys())
     @pytest.mark.parametrize("bias", [None, torch.arange(25.0).view(5, 5) % 3])
-    def test_masks_and_numbers_added_to_the_scores(self, mask, bias):
+    def test_masks_and_numbers_that_are_added_to_the_scores(self, mask, bias):
         Q, K, V = torch.randn(3, 3, 2, 5, 4)
-        added = mask
+        given = mask
         if bias is not None:
-            added = bias if mask is None else bias.where(mask, -torch.inf)
-        maps = recorded(self.FUSED, Q, K, V, attn_mask=added, scale=0.3)
-        scores = Q @ K.mT * 0.3 + (0 if bias is None else bias)
-        assert_close(maps[""], masked_softmax(scores, mask))
+            given = bias if mask is None else bias.where(mask, -torch.inf)
+        maps = recorded(self.FUSED, Q, K, V, attn_mask=given, scale=0.3)
+        bias = 0.0 if bias is None else bias
+        expected = explicit_weights(Q, K, mask, scale=0.3, bias=bias)
+        assert_close(maps[""], expected)
 
-    def test_causal_lets_query_i_attend_to_keys_0_to_i_and_heads_may_share_keys(self):
-        Q, (K, V) = torch.randn(3, 6, 4, 8), torch.randn(2, 3, 2, 5, 8)
+    def test_causal_masks_and_grouped_queries(self):
+        Q = torch.randn(3, 6, 4, 8)
+        K, V = torch.randn(2, 3, 2, 5, 8)
         maps = recorded(self.FUSED, Q, K, V, is_causal=True, enable_gqa=True)
-        keys = K[:, [0, 0, 0, 1, 1, 1]]
-        assert_close(maps[""], attention_weights(Q, keys, CAUSAL[:4]))
+        shared = K[:, [0, 0, 0, 1, 1, 1]]
+        assert_close(maps[""], explicit_weights(Q, shared, CAUSAL[:4]))
 
     @pytest.mark.parametrize("axes", [(), (3,), (3, 2), (2, 3, 2)])
     def test_there_are_always_a_batch_and_a_head_axis(self, axes):
         Q, K, V = torch.randn(3, *axes, 5, 8)
         batch_and_head = {0: (1, 1), 1: (3, 1), 2: (3, 2), 3: (6, 2)}[len(axes)]
-        expected = attention_weights(Q, K).reshape(*batch_and_head, 5, 5)
+        expected = explicit_weights(Q, K).reshape(*batch_and_head, 5, 5)
         assert_close(recorded(self.FUSED, Q, K, V)[""], expected)
 
     @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
-    def test_every_precision_keeps_its_type_and_does_not_overflow(self, dtype):
-        Q, K, V = (torch.randn(3, 2, 5, 64) * 200).to(dtype)[:, None]
+    def test_every_precision_keeps_its_type(self, dtype):
+        Q, K, V = (torch.randn(3, 1, 2, 5, 64) * 20).to(dtype)
         weights = recorded(self.FUSED, Q, K, V)[""]
         assert weights.dtype == dtype
-        expected = attention_weights(Q.double(), K.double())
+        expected = explicit_weights(Q.double(), K.double())
         torch.testing.assert_close(weights.double(), expected, atol=0.02, rtol=0)
 
-    def test_autocast_does_not_round_the_scores(self):
-        Q, K, V = torch.randn(3, 3, 2, 5, 4)
-        with record_attention(self.FUSED) as maps, torch.autocast("cpu"):
-            self.FUSED(Q, K, V)
-        assert_close(maps[""], attention_weights(Q, K))
+    def test_dropout_is_left_out_and_nan_stays_nan(self):
+        Q, K, V = torch.randn(3, 3, 2, 5, 8)
+        maps = recorded(self.FUSED, Q, K, V, dropout_p=0.5)
+        assert_close(maps[""], explicit_weights(Q, K))
+        Q[0, 0, 3] = torch.nan
+        rows = recorded(self.FUSED, Q, K, V)[""].isnan().all(dim=-1)
+        assert rows.nonzero().tolist() == [[0, 0, 3]]
 
 
-class TestTorchsOwnModules:
+class TestTorchsLayers:
     @pytest.mark.parametrize("batch_first", [True, False])
     @pytest.mark.parametrize("need_weights", [True, False])
     @pytest.mark.parametrize("training", [True, False])
     def test_multihead_attention(self, batch_first, need_weights, training):
         layer = nn.MultiheadAttention(8, 2, batch_first=batch_first, dropout=0.9)
-        Q, (K, V) = torch.randn(3, 4, 8), torch.randn(2, 3, 5, 8)
+        Q, K, V = torch.randn(3, 4, 8), torch.randn(3, 5, 8), torch.randn(3, 5, 8)
         options = {"key_padding_mask": ~PADDING, "attn_mask": ~SOME_EMPTY_ROWS[:4]}
         if not batch_first:
-            Q, K, V = (x.transpose(0, 1) for x in (Q, K, V))
+            Q, K, V = Q.transpose(0, 1), K.transpose(0, 1), V.transpose(0, 1)
         layer.train(training)
         maps = recorded(layer, Q, K, V, need_weights=need_weights, **options)
         expected = layer.eval()(Q, K, V, average_attn_weights=False, **options)[1]
@@ -176,22 +149,14 @@ class TestTorchsOwnModules:
 
     @pytest.mark.parametrize("options", [{"add_bias_kv": True}, {"kdim": 3, "vdim": 4}])
     def test_without_a_batch_and_with_the_rarer_options(self, options):
-        layer, Q = nn.MultiheadAttention(8, 2, **options), torch.randn(4, 8)
-        K, V = torch.randn(5, layer.kdim), torch.randn(5, layer.vdim)
+        layer = nn.MultiheadAttention(8, 2, **options)
+        Q, K, V = (
+            torch.randn(4, 8),
+            torch.randn(5, layer.kdim),
+            torch.randn(5, layer.vdim),
+        )
         expected = layer(Q, K, V, average_attn_weights=False)[1]  # (head, query, key)
         assert_close(recorded(layer, Q, K, V, need_weights=False)[""], expected[None])
-
-    def test_attention_in_evaluation_leaves_its_fast_path_and_moves_a_seventh_digit(
-        self,
-    ):
-        layer = nn.MultiheadAttention(8, 2, batch_first=True).eval()
-        x = torch.randn(3, 5, 8)
-        options = {"key_padding_mask": ~PADDING, "need_weights": False}
-        with torch.no_grad():
-            expected = layer(x, x, x, **options)[0]
-            with record_attention(layer) as maps:
-                assert_close(layer(x, x, x, **options)[0], expected)
-        assert maps[""].masked_select(~PADDING[:, None, None]).eq(0).all()
 
     @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
     @pytest.mark.parametrize("norm_first", [True, False])
@@ -199,7 +164,8 @@ class TestTorchsOwnModules:
         options = {"batch_first": True, "norm_first": norm_first}
         layer = nn.TransformerEncoderLayer(8, 2, 16, **options)
         model = nn.TransformerEncoder(layer, 2, enable_nested_tensor=not norm_first)
-        x, first = torch.randn(3, 5, 8), model.eval().layers[0]
+        x = torch.randn(3, 5, 8)
+        first = model.eval().layers[0]
         with torch.inference_mode():
             expected = model(x, src_key_padding_mask=~PADDING)
             with record_attention(model) as maps:
@@ -213,510 +179,297 @@ class TestTorchsOwnModules:
         assert_close(maps["layers.0.self_attn"], weights)
 
 
-def bmm_of_copies(w, V):
-    return F.dropout(w.view(6, 5, 5), 0.9).contiguous().bmm(V.reshape(6, 5, 8))
-
-
-def there_and_back(w, V):
+def types_and_shapes(w, V):
     w = w.double().float().type_as(V).to(V.dtype).clone()
     w = w.transpose(2, 3).contiguous().swapaxes(2, 3).permute(0, 1, 3, 2).movedim(3, 2)
-    w = w.flatten(0, 1).unflatten(0, (3, 2)).unsqueeze(0).squeeze(0)
-    return w.reshape(w.shape) @ V
+    w = w.flatten(0, 1).unflatten(0, (3, 2)).unsqueeze(0).squeeze(0)[:, :, None]
+    return w.reshape(3, 2, 5, 5) @ V
 
 
-def heads_last(w, V):
-    w = F.dropout(w.permute(0, 2, 3, 1), 0.9)
-    return torch.einsum("bqkh,bhkd->bqhd", w, V)
+def merged_heads(w, V):
+    w = rearrange(F.dropout(w, 0.9), "batch head query key -> (batch head) query key")
+    return torch.bmm(w, V.flatten(0, 1)).unflatten(0, (3, 2))
+
+
+def split_heads(Q, K, V):
+    w = (Q.flatten(0, 1) @ K.flatten(0, 1).mT / 8**0.5).softmax(dim=-1)
+    return w.unflatten(0, (3, 2)) @ V
+
+
+def changed_in_place(w, V):
+    w *= 2
+    w = w.div_(2).masked_fill_(w > 1, 0)
+    w = F.dropout(w, 0.9, inplace=True)
+    outputs = w @ V
+    w.zero_()
+    return outputs
 
 
 USES = {
     "@": lambda w, V: w @ V,
     "matmul": torch.matmul,
-    "the values first": lambda w, V: V.mT @ w.mT,
+    "values first": lambda w, V: V.mT @ w.mT,
     "dropout": lambda w, V: F.dropout(w, 0.9) @ V,
-    "dropout, the values first": lambda w, V: V.mT @ F.dropout(w, 0.9).mT,
-    "bmm of copies": bmm_of_copies,
-    "types and shapes there and back": there_and_back,
+    "twice": lambda w, V: w @ V + w.mul(1) @ V,
+    "in place": changed_in_place,
+    "merged heads": merged_heads,
+    "types and shapes": types_and_shapes,
     "einsum": lambda w, V: torch.einsum("bhqk, bhkd -> bqhd", w, V),
     "einsum with dots": lambda w, V: torch.einsum("...qk,...kd->...qd", w, V),
-    "einsum, the values first": lambda w, V: torch.einsum("bhkd,bhqk->bhqd", V, w),
-    "einsum, heads last": heads_last,
+    "einsum, values first": lambda w, V: torch.einsum("bhkd,bhqk->bhqd", V, w),
+}
+
+
+class TestASoftmaxOfAPage:
+    @pytest.mark.parametrize("use", USES.values(), ids=USES.keys())
+    def test_it_is_followed_to_the_values(self, use):
+        Q, K, V = torch.randn(3, 3, 2, 5, 8)
+        assert_close(recorded(softmax_model(use), Q, K, V)[""], explicit_weights(Q, K))
+
+    def test_heads_may_be_split_after_the_softmax(self):
+        Q, K, V = torch.randn(3, 3, 2, 5, 8)
+        assert_close(recorded(Model(split_heads), Q, K, V)[""], explicit_weights(Q, K))
+
+    @pytest.mark.parametrize(
+        "softmax", [F.softmax, torch.softmax, torch.special.softmax]
+    )
+    @pytest.mark.parametrize("options", [{"dim": -1}, {"dim": 3, "dtype": torch.float}])
+    def test_it_may_be_written_in_several_ways(self, softmax, options):
+        Q, K, V = torch.randn(3, 3, 2, 5, 8)
+        model = Model(lambda: softmax(Q @ K.mT / 8**0.5, **options) @ V)
+        assert_close(recorded(model)[""], explicit_weights(Q, K))
+
+    def test_a_mask_after_the_softmax_counts(self):
+        def use(w, V):
+            w = w * CAUSAL
+            w = w / w.sum(dim=-1, keepdim=True)
+            w = torch.where(CAUSAL, w.masked_fill(~CAUSAL, 0), 0)
+            return F.dropout(w, 0.9) @ V
+
+        Q, K, V = torch.randn(3, 3, 2, 5, 8)
+        maps = recorded(softmax_model(use), Q, K, V)
+        assert_close(maps[""], explicit_weights(Q, K, CAUSAL))
+
+    def test_rows_over_nothing_are_0_and_rows_over_nan_stay_nan(self):
+        scores = torch.tensor([[-torch.inf, -torch.inf], [0, torch.nan], [0, 0]])
+        model = Model(lambda V: F.dropout(scores.softmax(dim=-1), 0.0) @ V)
+        maps = recorded(model, torch.randn(2, 4))
+        expected = torch.tensor([[0.0, 0.0], [torch.nan, torch.nan], [0.5, 0.5]])
+        torch.testing.assert_close(maps[""][0, 0], expected, equal_nan=True)
+
+    @pytest.mark.parametrize(
+        "use",
+        [
+            lambda w, states: F.dropout(w, 0.5).unsqueeze(1).bmm(states),
+            lambda w, states: states.mT @ w[..., None],
+            lambda w, states: torch.einsum("bk,bkd->bd", w, states),
+        ],
+    )
+    def test_weights_of_batch_and_key_are_of_one_query(self, use):
+        scores = torch.randn(3, 5)
+        model = Model(lambda states: use(scores.softmax(dim=-1), states))
+        maps = recorded(model, torch.randn(3, 5, 8))
+        assert_close(maps[""], scores.softmax(dim=-1)[:, None, None])
+
+    def test_a_softmax_of_two_layers_is_the_map_of_both(self):
+        model = Model(lambda x: model.b(w := x.softmax(-1), model.a(w, x)))
+        model.a = Model(torch.matmul)
+        model.b = Model(torch.matmul)
+        x = torch.randn(3, 5, 5)
+        maps = recorded(model, x)
+        assert list(maps) == ["a", "b"]
+        assert all(weights[:, 0].equal(x.softmax(-1)) for weights in maps.values())
+
+
+class TestNamesAndCalls:
+    def test_each_layer_has_a_map_under_its_name(self):
+        model = nn.Sequential(FusedSelfAttention(), nn.Sequential(SelfAttention()))
+        x = torch.randn(3, 5, 8)
+        maps = recorded(model, x)
+        assert list(maps) == ["0", "1.0"]
+        Q = x.unflatten(-1, (2, 4)).transpose(1, 2)
+        assert_close(maps["0"], explicit_weights(Q, Q, CAUSAL))
+        x = model[0](x)
+        assert_close(maps["1.0"], explicit_weights(x, x, scale=1.0)[:, None])
+
+    def test_the_innermost_module_whose_forward_runs_gives_the_name(self):
+        layer = SelfAttention()
+        model = Model(lambda x: layer.attend(x, x))
+        model.layer = layer
+        assert list(recorded(nn.Sequential(model), torch.randn(3, 5, 8))) == ["0"]
+
+    def test_a_classifiers_last_softmax_is_no_map(self):
+        model = nn.Sequential(SelfAttention(), nn.Linear(8, 5), nn.Softmax(dim=-1))
+        assert list(recorded(model, torch.randn(3, 5, 8))) == ["0"]
+
+    def test_each_call_starts_afresh(self):
+        model = Model(lambda x, layer: layer(x))
+        model.layers = nn.ModuleList([SelfAttention(), SelfAttention()])
+        with record_attention(model) as maps:
+            model(torch.randn(2, 7, 8), model.layers[0])
+            model(torch.randn(1, 5, 8), model.layers[1])
+        assert {name: w.shape for name, w in maps.items()} == {"layers.1": (1, 1, 5, 5)}
+
+    def test_a_part_that_is_called_replaces_its_own_maps_alone(self):
+        model = nn.Sequential(SelfAttention(), SelfAttention())
+        with record_attention(model) as maps:
+            model(torch.randn(1, 5, 8))
+            before = maps["0"]
+            model[1](torch.randn(2, 3, 8))
+        assert maps["0"] is before
+        assert maps["1"].shape == (2, 1, 3, 3)
+
+    def test_cached_steps_join_within_a_call_and_the_last_stays_without(self):
+        layer = SelfAttention()
+        layer.forward = layer.attend
+        model = Model(lambda x: [step(x, t) for t in range(5)])
+        model.layer = layer
+
+        def step(x, t):
+            return layer(x[:, t : t + 1], x[:, : t + 1])
+
+        x = torch.randn(2, 5, 8)
+        whole = recorded(model, x)["layer"]
+        assert_close(whole, explicit_weights(x, x, CAUSAL, scale=1.0)[:, None])
+        with record_attention(model) as maps:
+            for t in range(5):
+                step(x, t)
+        assert maps["layer"].equal(whole[:, :, -1:])
+
+    def test_two_batches_within_one_call_make_no_map(self):
+        layer = SelfAttention()
+        model = Model(lambda x: (layer(x), layer(x[:1])))
+        model.layer = layer
+        message = r"'layer' attended twice .* \(3, 1\) and \(1, 1\)"
+        with pytest.raises(ValueError, match=message), record_attention(model):
+            model(torch.randn(3, 5, 8))
+
+    def test_a_block_that_is_computed_again_for_its_gradients_counts_once(self):
+        layers = nn.Sequential(SelfAttention(), FusedSelfAttention())
+        model = Model(lambda x: checkpoint(layers, x, use_reentrant=False))
+        model.layers = layers
+        with record_attention(model) as maps:
+            output = model(torch.randn(3, 5, 8, requires_grad=True))
+            before = dict(maps)
+            output.sum().backward()
+        assert list(maps) == list(before) == ["layers.0", "layers.1"]
+        assert all(maps[name].equal(weights) for name, weights in before.items())
+
+    def test_gradients_are_those_of_the_model_alone(self):
+        model = nn.Sequential(SelfAttention(), FusedSelfAttention())
+        x = torch.randn(3, 5, 8, requires_grad=True)
+        (expected,) = torch.autograd.grad(model(x).square().sum(), x)
+        with record_attention(model):
+            (gradient,) = torch.autograd.grad(model(x).square().sum(), x)
+        assert gradient.equal(expected)
+
+    def test_one_block_within_another_records_the_same(self):
+        model = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+        with record_attention(model) as outer, record_attention(model) as inner:
+            model(torch.randn(3, 5, 8))
+        assert list(outer) == list(inner) == ["self_attn"]
+        assert outer["self_attn"].equal(inner["self_attn"])
+
+    def test_after_an_error_nothing_is_recorded(self):
+        def stop(x):
+            raise RuntimeError("mine")
+
+        model = nn.Sequential(SelfAttention(), Model(stop))
+        x = torch.randn(3, 5, 8)
+        with record_attention(model) as maps:
+            with pytest.raises(RuntimeError, match="mine"):
+                model(x)
+            model[0](x)
+        assert list(maps) == ["0"]
+        with pytest.raises(RuntimeError, match="mine"), record_attention(model):
+            model(x)
+        before = dict(maps)
+        model[0](x)
+        assert maps == before
+
+
+NOT_FOLLOWED = {
+    "heads apart": lambda w, V: w.chunk(2, dim=1)[0] @ V.chunk(2, dim=1)[0],
+    "some queries": lambda w, V: w[:, :, 1:] @ V,
+    "some keys": lambda w, V: w[..., 1:] @ V[:, :, 1:],
+    "one query": lambda w, V: w.select(2, 0)[:, :, None] @ V,
+    "cat": lambda w, V: torch.cat((w, w), -1) @ torch.cat((V, V), -2),
+    "pad": lambda w, V: F.pad(w, (0, 1)) @ F.pad(V, (0, 0, 0, 1)),
+    "add": lambda w, V: (w + 0.1).tril() @ V,
+    "mean": lambda w, V: w.mean(dim=1) @ V[:, 0],
+    "sum": lambda w, V: (w[..., None] * V[:, :, None]).sum(dim=-2),
+    "mixed heads": lambda w, V: torch.einsum("bhqk,hg->bgqk", w, torch.ones(2, 2)) @ V,
 }
 NO_ATTENTION = [
     lambda w, V: w,
     lambda w, V: w.argmax(dim=-1),
     lambda w, V: w.log() @ V,
     lambda w, V: (w > 0.2).float() @ V,
-    lambda w, V: torch.einsum("bhqk,bhqd->bhqkd", w, V),
-    lambda w, V: torch.einsum("bhqk,bhqk->bh", w, w),
+    lambda w, V: w[..., :1] * V + w[..., 1:2] * V,  # a router's
     lambda w, V: V.mT @ V.softmax(dim=-2) + V.mT @ V.log_softmax(dim=-1),
 ]
 
 
-class TestSomebodysOwnSoftmax:
-    @pytest.mark.parametrize("use", USES.values(), ids=USES.keys())
-    def test_it_is_followed_to_the_values(self, use):
-        Q, K, V = torch.randn(3, 3, 2, 5, 8)
-        weights = recorded(own_softmax(use), Q, K, V)[""]
-        assert_close(weights.reshape(3, 2, 5, 5), attention_weights(Q, K))
-
-    @pytest.mark.parametrize("softmax", [F.softmax, torch.special.softmax])
-    @pytest.mark.parametrize("options", [{"dim": -1}, {"dim": 3, "dtype": torch.float}])
-    def test_every_way_to_write_it_is_known(self, softmax, options):
-        Q, K, V = torch.randn(3, 3, 2, 5, 8)
-        weights = recorded(Model(lambda: softmax(Q @ K.mT / 8**0.5, **options) @ V))[""]
-        assert_close(weights, attention_weights(Q, K))
-
-    def test_what_is_masked_after_the_softmax_counts_and_dropout_does_not(self):
-        mask = torch.rand(5, 5) > 0.3
-
-        def use(weights, V):
-            weights = weights * mask
-            weights = weights / weights.sum(dim=-1, keepdim=True)
-            weights = torch.where(mask, weights.masked_fill(~mask, 0), 0)
-            return F.dropout(weights, 0.9) @ V
-
-        Q, K, V = torch.randn(3, 3, 2, 5, 8)
-        weights = recorded(own_softmax(use), Q, K, V)[""]
-        assert_close(weights, attention_weights(Q, K, mask))
-
-    def test_steps_in_place_count_once_and_after_the_product_not_at_all(self):
-        def use(weights, V):
-            weights = weights.double() * 0.5
-            weights = weights.mul_(0.5).masked_fill_(~CAUSAL, 0).to(V.dtype)
-            outputs = weights @ V
-            weights.zero_()
-            return outputs
-
-        Q, K, V = torch.randn(3, 3, 2, 5, 8)
-        weights = recorded(own_softmax(use), Q, K, V)[""]
-        assert_close(weights, attention_weights(Q, K).tril() / 4)
-
-    def test_weights_of_two_axes_become_one_query(self):
-        def bahdanau(query, memory):
-            weights = F.softmax((memory @ query[..., None]).squeeze(-1), dim=1)
-            return F.dropout(weights, 0.5).unsqueeze(1).bmm(memory)  # (batch, 1, d)
-
-        query, memory = torch.randn(3, 8), torch.randn(3, 5, 8)
-        weights = recorded(Model(bahdanau), query, memory)[""]
-        expected = (memory @ query[..., None]).squeeze(-1).softmax(dim=-1)
-        assert_close(weights, expected[:, None, None])
-
-    @pytest.mark.parametrize("use", NO_ATTENTION)
-    def test_a_softmax_that_weighs_no_values_is_no_attention(self, use):
-        message = "Model ran, but no attention could be recorded: it has neither"
-        refuse(own_softmax(use), *torch.randn(3, 3, 2, 5, 8), because=message)
-
-    def test_a_classifiers_last_softmax_is_not_among_the_maps(self):
-        model = nn.Sequential(TwoLayers(), nn.Linear(8, 5), nn.Softmax(dim=-1))
-        assert list(recorded(model, torch.randn(3, 5, 8))) == ["0.first", "0.second"]
-
-
-def by_heads(w, V):
-    (first, second), V = w.chunk(2, dim=1), V.chunk(2, dim=1)
-    return torch.cat((first @ V[0], second @ V[1]), dim=1)
-
-
-def by_queries(w, V):
-    return torch.cat((w[:, :, 3:] @ V, w.narrow(2, 0, 3) @ V), dim=2)
-
-
-def by_keys(w, V):
-    first, rest = w.split((2, 3), dim=-1)
-    return first @ V[:, :, :2] + rest @ V[:, :, 2:]
-
-
-def by_sentences(w, V):
-    return torch.stack([torch.bmm(*pair) for pair in zip(w, V, strict=True)])
-
-
-def one_by_one(w, V):
-    return torch.stack([w[0, 0, i].matmul(V[0, 0]) for i in range(5)])
-
-
-def added(w, V):
-    zeros, (w, V) = torch.zeros(6, 5, 8), (x.flatten(0, 1) for x in (w, V))
-    return torch.baddbmm(zeros, w, V)
-
-
-def twice(w, V):
-    return w @ V + w.mul(1) @ V
-
-
-PIECES = [by_heads, by_queries, by_keys, by_sentences, added, twice]
-NOT_FOLLOWED = {
-    "cat": lambda w, V: torch.cat((w, w), -1) @ torch.cat((V, V), -2),
-    "pad": lambda w, V: F.pad(w, (0, 1)) @ F.pad(V, (0, 0, 0, 1)),
-    "add": lambda w, V: (w + 0.1).tril() @ V,
-    "mean": lambda w, V: w.mean(dim=1) @ V[:, 0],
-    "linear": lambda w, V: F.linear(w, V[0, 0].mT),
-    "tensordot": lambda w, V: torch.tensordot(w, V[0, 0], 1),
-    r"\*": lambda w, V: (w[..., None] * V[:, :, None]).sum(dim=-2),
-    "einsum": lambda w, V: torch.einsum("bhqk,hg->bgqk", w, torch.ones(2, 2)) @ V,
-    "matmul": lambda w, V: (w.mT @ V) @ V.mT,
-    "some queries only": lambda w, V: w[:, :, 1:] @ V,
-}
-
-
-class TestAttentionInPieces:
-    @pytest.mark.parametrize("use", PIECES)
-    def test_pieces_make_one_map_with_the_axes_of_the_softmax(self, use):
-        Q, K, V = torch.randn(3, 3, 2, 5, 8)
-        weights = recorded(own_softmax(use), Q, K, V)[""]
-        assert_close(weights, attention_weights(Q, K))
-
-    def test_a_query_at_a_time(self):
-        Q, K, V = torch.randn(3, 1, 1, 5, 8)
-        weights = recorded(own_softmax(one_by_one), Q, K, V)[""]
-        assert_close(weights, attention_weights(Q, K))
-
-    def test_batch_and_head_are_told_apart_though_bmm_has_them_merged(self):
-        Q, K, V = torch.randn(3, 3, 2, 5, 8)
-
-        def heads_first(w, V):
-            w, V = (x.transpose(0, 1).reshape(6, 5, -1) for x in (w, V))
-            return F.dropout(w, 0.9).bmm(V)
-
-        for use in (bmm_of_copies, heads_first):
-            weights = recorded(own_softmax(use), Q, K, V)[""]
-            assert_close(weights, attention_weights(Q, K))
-
-    def test_a_sink_that_has_no_value_has_no_column(self):
-        class Sink(nn.Module):
-            def forward(self, x):
-                scores = F.pad(x @ x.mT, (0, 1))
-                return scores.softmax(dim=-1)[..., :-1] @ x
-
-        x = torch.randn(3, 5, 8)
-        weights = recorded(nn.Sequential(TwoLayers(), Sink()), x)["1"]
-        assert weights.shape == (3, 1, 5, 5)
-        assert weights.sum(-1).lt(1).all()
-
-    def test_pieces_of_two_softmaxes_in_turns_are_no_map_and_that_is_said(self):
-        def in_turns(x):
-            one, two = (x @ x.mT).softmax(dim=-1), (x @ x.mT / 2).softmax(dim=-1)
-            first = one[..., :2] @ x[:, :2] + two[..., :2] @ x[:, :2]
-            return first + one[..., 2:] @ x[:, 2:] + two[..., 2:] @ x[:, 2:]
-
-        why = r"it is not followed in '' \(pieces of two softmaxes in turns\)$"
-        refuse(Model(in_turns), torch.randn(3, 5, 8), because=why)
-
-    def test_two_softmaxes_of_which_one_is_cut_are_joined(self):
-        def in_blocks(x):
-            first = (x[:, :2] @ x.mT).softmax(dim=-1) @ x
-            twice = x[:, 2:] @ torch.cat((x, x), 1).mT
-            return torch.cat((first, twice.softmax(dim=-1)[..., :5] @ x), 1)
-
-        x = torch.randn(3, 5, 8)
-        weights = (x @ x.mT).softmax(dim=-1)[:, None]
-        weights[:, :, 2:] /= 2
-        assert_close(recorded(Model(in_blocks), x)[""], weights)
-
-    def test_weights_that_two_layers_use_are_the_map_of_both(self):
-        class Uses(nn.Module):
-            def forward(self, w, V):
-                return w @ V
-
-        model = Model(lambda x: model.b(w := x.softmax(-1), model.a(w, x)))
-        model.a, model.b = Uses(), Uses()
-        x = torch.randn(3, 5, 5)
-        maps = recorded(model, x)
-        assert list(maps) == ["a", "b"]
-        assert all(weights[:, 0].equal(x.softmax(-1)) for weights in maps.values())
-
-    @pytest.mark.parametrize(("why", "use"), NOT_FOLLOWED.items())
-    def test_what_is_not_followed_is_named(self, why, use):
-        model, inputs = own_softmax(use), torch.randn(3, 3, 2, 5, 8)
-        refuse(model, *inputs, because=rf"it is not followed in '' \({why}\)$")
-
-    def test_a_warning_names_the_layers_that_have_no_map(self):
-        model = Model(lambda x: model.own(*[model.layer(x)[:, None]] * 3))
-        model.layer, model.own = TwoLayers(), own_softmax(NOT_FOLLOWED["cat"])
+class TestWhatIsNotRecorded:
+    @pytest.mark.parametrize("use", NOT_FOLLOWED.values(), ids=NOT_FOLLOWED.keys())
+    def test_a_warning_names_the_layers_that_have_no_map(self, use):
+        model = Model(lambda x, *QKV: (model.layer(x), model.own(*QKV)))
+        model.layer = SelfAttention()
+        model.own = softmax_model(use)
         with (
-            pytest.warns(UserWarning, match=r"followed in 'own' \(cat\)") as warned,
+            pytest.warns(
+                UserWarning, match="could not be followed in 'own'$"
+            ) as warned,
             record_attention(model) as maps,
         ):
-            model(torch.randn(3, 5, 8))
+            model(torch.randn(3, 5, 8), *torch.randn(3, 3, 2, 5, 8))
         assert warned[0].filename == __file__
-        assert list(maps) == ["layer.first", "layer.second"]
+        assert list(maps) == ["layer"]
 
-    def test_one_row_of_a_softmax_is_no_map(self):
-        scores = torch.randn(5)
-        model = Model(
-            lambda x: (x @ x.mT).softmax(-1) @ x + (scores.softmax(-1) @ x)[:, None]
-        )
-        x = torch.randn(3, 5, 8)
-        assert_close(recorded(model, x)[""], (x @ x.mT).softmax(-1)[:, None])
-
-    def test_only_the_last_call_counts(self):
-        model = own_softmax(lambda w, V: (w[:, :, :2] if len(V) == 2 else w) @ V)
-        Q, K, V = torch.randn(3, 3, 2, 5, 8)
-        with record_attention(model) as maps:
-            model(Q[:2], K[:2], V[:2])
-            model(Q, K, V)
-        assert_close(maps[""], attention_weights(Q, K))
-        outer = Model(lambda: None)
-        outer.part = model
-        with record_attention(outer) as maps:
-            outer.part(Q[:2], K[:2], V[:2])
-            outer.part(Q, K, V)
-        assert list(maps) == ["part"]
-
-    @pytest.mark.filterwarnings("ignore:flex_attention called without")
-    def test_flex_attention_is_named(self):
-        from torch.nn.attention.flex_attention import flex_attention
-
-        x = torch.randn(1, 2, 16, 16)
-        refuse(
-            Model(lambda x: flex_attention(x, x, x)), x, because=r"\(flex_attention\)$"
-        )
-
-    @pytest.mark.parametrize(
-        "attend", [own_softmax(USES["@"]), TestTorchsFusedFunction.FUSED]
-    )
-    def test_where_there_are_no_values_there_is_no_map(self, attend):
-        x, message = torch.randn(3, 2, 5, 8), "'' has no values to be recorded: run"
-        refuse(attend, *[x.to("meta")] * 3, because=message)
-        refuse(Model(torch.vmap(attend)), x, x, x, because="no values to be recorded")
-
-
-class TestWhatIsNotFinite:
-    @settings(max_examples=60)
-    @given(
-        seed=st.integers(0, 2**32),
-        bad=st.sampled_from([torch.nan, torch.inf, -torch.inf]),
-        place=st.tuples(*(st.integers(0, size - 1) for size in (3, 2, 5, 4))),
-        causal=st.booleans(),
-    )
-    def test_a_map_is_nan_where_the_output_is(self, seed, bad, place, causal):
-        random = torch.Generator().manual_seed(seed)
-        Q, K, V = torch.randn(3, 3, 2, 5, 4, generator=random)
-        K[place] = bad
-        mask = {"attn_mask": torch.rand(3, 2, 5, 5, generator=random) > 0.4}
-        mask = {"is_causal": True} if causal else mask
-        with record_attention(model := Model(F.scaled_dot_product_attention)) as maps:
-            output = model(Q, K, V, **mask)
-        expected, output = (x.sum(-1) for x in (maps[""] @ V, output))
-        assert expected[output.isnan()].isnan().all()
-        known = ~expected.isnan()
-        torch.testing.assert_close(expected[known], output[known])
-
-    def test_rows_over_nothing_are_0_and_rows_over_nan_stay_nan(self):
-        scores = torch.tensor([[-torch.inf, -torch.inf], [0, torch.nan], [0, 0]])
-        V, expected = torch.randn(2, 4), torch.tensor([[0.0], [torch.nan], [0.5]])
-        model = Model(lambda: F.dropout(torch.softmax(input=scores, dim=-1), 0.0) @ V)
-        with record_attention(model) as maps:
-            model()
-        expected = expected.expand(1, 1, 3, 2)
-        torch.testing.assert_close(maps[""], expected, equal_nan=True)
-
-    @pytest.mark.parametrize("need_weights", [True, False])
-    @pytest.mark.parametrize(("which", "rows"), [("query", [3]), ("key", range(5))])
-    def test_torchs_own_attention_to_nan_stays_nan(self, which, rows, need_weights):
-        model = nn.MultiheadAttention(8, 2, batch_first=True)
-        inputs = {name: torch.randn(2, 5, 8) for name in ("query", "key", "value")}
-        inputs[which][0, 3] = torch.nan
-        with record_attention(model) as maps:
-            model(**inputs, need_weights=need_weights)
-        expected = torch.zeros(2, 2, 5, 5).bool()
-        expected[0, :, rows] = True
-        assert maps[""].isnan().equal(expected)
-
-
-class TestCalls:
-    def test_each_call_starts_afresh_and_forgets_layers_that_it_does_not_use(self):
-        model = Model(lambda x, layer: layer(x))
-        model.layers = nn.ModuleList([TwoLayers(), TwoLayers()])
-        with record_attention(model) as maps:
-            model(torch.randn(2, 7, 8), model.layers[0])
-            model(torch.randn(2, 7, 8), model.layers[1])
-            model(torch.randn(1, 5, 8), model.layers[1])
-        assert list(maps) == ["layers.1.first", "layers.1.second"]
-        assert [tuple(w.shape) for w in maps.values()] == [(1, 2, 5, 5), (1, 1, 5, 5)]
-
-    def test_steps_within_one_call_join_into_one_causal_map(self):
-        model, x = Decoder(), torch.randn(1, 5, 8)
-        with record_attention(model.attention) as maps:
-            model.attention(x, x, x, causal=True)
-        torch.testing.assert_close(recorded(model, x)["attention"], maps[""])
-
-    def test_steps_called_one_by_one_leave_the_map_of_the_last(self):
-        model, x = Decoder(), torch.randn(2, 5, 8)
-        whole = recorded(model, x)["attention"]
-        with record_attention(model) as maps:
-            for batch in (2, 1):  # unequal batches may follow each other
-                for t in range(5):
-                    model.step(x[:batch], t)
-        assert_close(maps["attention"], whole[:1, :, [-1]])
-
-    def test_a_part_called_by_itself_replaces_its_own_maps_alone(self):
-        model, x, y = TwoLayers(), torch.randn(1, 5, 8), torch.randn(2, 3, 8)
-        with record_attention(model) as maps:
-            model(x)
-            before = maps["first"]
-            model.second(y, y, y)
-        assert maps["first"] is before
-        assert maps["second"].shape == (2, 1, 3, 3)
-
-    def test_two_uses_of_one_layer_are_joined_under_its_first_name(self):
-        layer, (x, y) = MultiHeadAttention(8, 2), torch.randn(2, 3, 5, 8)
-        y = y[:, :4]
-        model = Model(lambda x, y: (layer(x, x, x), layer(y, y, y)))
-        model.one = model.other = layer
-        joined = recorded(model, x, y)
-        parts = [recorded(layer, z, z, z)[""] for z in (x, y)]
-        assert list(joined) == ["one"]
-        expected = torch.cat((parts[0], F.pad(parts[1], (0, 1))), dim=-2)
-        assert_close(joined["one"], expected)
-        message = r"'one' attended twice .* \(3, 2\) and \(1, 2\)"
-        with pytest.raises(ValueError, match=message), record_attention(model):
-            model(x, y[:1])
-
-    def test_a_block_that_is_computed_anew_for_its_gradients_counts_once(self):
-        layers, x = TwoLayers(), torch.randn(3, 5, 8, requires_grad=True)
-        model = nn.Sequential(layers)
-        model.forward = lambda x: checkpoint(layers, x, use_reentrant=False)
-        with record_attention(model) as maps:
-            output = model(x)
-            before = dict(maps)
-            output.sum().backward()
-        assert list(maps) == list(before) == ["0.first", "0.second"]
-        assert all(maps[name].equal(weights) for name, weights in before.items())
-
-
-class TestNothingIsLeft:
-    def test_an_error_stays_what_it_was_and_after_it_nothing_is_recorded(self):
-        model = TwoLayers()
-        with pytest.raises(RuntimeError, match="mine"), record_attention(model) as maps:
-            model.second.W_Q(torch.randn(1, 5, 8))  # it ran, and nothing attended
-            raise RuntimeError("mine")
-        model(torch.randn(1, 5, 8))
+    @pytest.mark.parametrize("use", [*NOT_FOLLOWED.values(), *NO_ATTENTION])
+    def test_where_nothing_is_recorded_an_error_says_so(self, use):
+        message = "Model ran, but no attention could be recorded: .*"
+        with (
+            pytest.raises(ValueError, match=message) as error,
+            record_attention(model := softmax_model(use)) as maps,
+        ):
+            model(*torch.randn(3, 3, 2, 5, 8))
         assert maps == {}
+        assert "\n" not in str(error.value)
 
-    def test_no_module_gets_a_hook_or_an_attribute(self):
-        model, x = TwoLayers(), torch.randn(3, 5, 8)
-        before = [dict(vars(module)) for module in model.modules()]
-        with record_attention(model):
-            model(x)
-            copied = copy.deepcopy(model)
-            assert [dict(vars(module)) for module in model.modules()] == before
-        with record_attention(model) as maps:
-            copied(x)
-        assert maps == {}
-
-    def test_gradients_are_those_of_the_model_alone(self):
-        model, x = TwoLayers().train(), torch.randn(3, 5, 8, requires_grad=True)
-        expected = torch.autograd.grad(model(x).square().sum(), x)
-        with record_attention(model):
-            found = torch.autograd.grad(model(x).square().sum(), x)
-        assert found[0].equal(expected[0])
-
-    def test_one_block_within_another_records_the_same(self):
-        model = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
-        x = torch.randn(3, 5, 8)
-        with record_attention(model) as outer, record_attention(model) as inner:
-            model(x)
-        assert list(outer) == list(inner) == ["self_attn"]
-        assert outer["self_attn"].shape == (3, 2, 5, 5)
-        assert outer["self_attn"].equal(inner["self_attn"])
-
-    def test_threads_record_apart(self):
-        model, found, ready = TwoLayers(), {}, threading.Barrier(2)
-
-        def run(size):
-            with record_attention(model) as maps:
-                ready.wait(60)
-                model(torch.randn(size, 5, 8))
-                ready.wait(60)
-            found[size] = {name: len(weights) for name, weights in maps.items()}
-
-        threads = [threading.Thread(target=run, args=(size,)) for size in (2, 3)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert found == {size: {"first": size, "second": size} for size in (2, 3)}
-
-
-@pytest.fixture
-def backend():
-    """Return a compiler that compiles nothing, and counts in ``backend.runs``."""
-
-    def backend(graph, _):
-        def run(*inputs):
-            backend.runs += 1
-            return graph(*inputs)
-
-        return run
-
-    backend.runs = 0
-    return backend
-
-
-class TestCompiledModels:
-    @pytest.mark.parametrize("way", ["copy", "in place", "part", "part's forward"])
-    def test_they_run_uncompiled_and_have_the_uncompiled_names(self, backend, way):
-        model, x = TwoLayers(), torch.randn(3, 5, 8)
-        expected, compiled = recorded(model, x), model
-        if way == "copy":
-            compiled = torch.compile(model, backend=backend)
-        elif way == "in place":
-            model.compile(backend=backend)
-        elif way == "part":
-            model.first = torch.compile(model.first, backend=backend)
-        else:
-            model.first.forward = torch.compile(model.first.forward, backend=backend)
-        compiled(x)
-        runs = backend.runs
-        assert runs
-        for recorded_as in (model, compiled):
-            with record_attention(recorded_as) as maps:
-                compiled(x[:2])
-                compiled(x)
-            assert list(maps) == list(expected)
-            assert all(maps[name].equal(expected[name]) for name in maps)
-        assert backend.runs == runs
-        compiled(x)
-        assert backend.runs == 2 * runs
-
-    def test_the_compiler_may_be_loaded_within_the_block(self, backend, monkeypatch):
-        model = TwoLayers()
-        torch.compiler.reset()  # loads it, if nobody has
-        monkeypatch.delitem(sys.modules, "torch._dynamo")
-        with record_attention(model) as maps:
-            monkeypatch.undo()
-            model.compile(backend=backend)
-            model(x := torch.randn(3, 5, 8))
-        assert list(maps) == ["first", "second"]
-        assert not backend.runs
-        model(x)
-        assert backend.runs
-
-    def test_a_block_within_a_compiled_function_is_refused(self, backend):
-        @torch.compile(backend=backend)
-        def compiled(model, x):
-            with record_attention(model):
-                return model(x)
-
-        with pytest.raises(ValueError, match="within a compiled function"):
-            compiled(TwoLayers(), torch.randn(3, 5, 8))
+    @pytest.mark.parametrize("use", NO_ATTENTION)
+    def test_a_softmax_that_weighs_no_values_is_not_missed(self, use):
+        model = Model(lambda x, *QKV: (model.layer(x), model.own(*QKV)))
+        model.layer = SelfAttention()
+        model.own = softmax_model(use)
+        maps = recorded(model, torch.randn(3, 5, 8), *torch.randn(3, 3, 2, 5, 8))
+        assert list(maps) == ["layer"]
 
     @pytest.mark.filterwarnings("ignore:.*torch.jit")
-    def test_torchscript_is_refused_with_advice(self):
-        model = nn.Sequential(torch.jit.script(nn.Linear(8, 8)))
-        message = "Sequential is compiled.* from before it was compiled"
+    @pytest.mark.parametrize(
+        "compiled",
+        [
+            torch.compile,
+            torch.fx.symbolic_trace,
+            lambda module: torch.jit.trace(module, torch.randn(1, 5, 8)),
+            lambda module: torch.export.export(
+                module, (torch.randn(1, 5, 8),)
+            ).module(),
+        ],
+        ids=["compile", "fx", "jit", "export"],
+    )
+    def test_what_is_compiled_or_traced_is_refused(self, compiled):
+        model = nn.Sequential(compiled(SelfAttention()))
+        message = "the module '0' cannot be seen: record the model from before"
         with pytest.raises(ValueError, match=message), record_attention(model):
             pass
 
-    def test_the_last_of_several_recordings_sets_the_compiler_back(self, backend):
-        model, x = TwoLayers(), torch.randn(3, 5, 8)
-        compiled = torch.compile(model, backend=backend)
-        with record_attention(model):
-            with record_attention(model):
-                pass
-            thread = threading.Thread(target=compiled, args=(x,))
-            thread.start()
-            thread.join()
-        assert not backend.runs
-        compiled(x)
-        assert backend.runs
+    def test_what_is_compiled_in_place_is_refused(self):
+        model = nn.Sequential(SelfAttention())
+        model[0].compile()
+        with pytest.raises(ValueError, match="from before"), record_attention(model):
+            pass
+        model = nn.Sequential(SelfAttention())
+        model[0].forward = torch.compile(model[0].forward)
+        with pytest.raises(ValueError, match="from before"), record_attention(model):
+            pass

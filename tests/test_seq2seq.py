@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from tutorial_lib.recording import record_attention
+from tutorial_lib.interpret import record_attention
 from tutorial_lib.seq2seq import AttentionDecoder, Decoder, Encoder, Seq2Seq
 
 LENGTHS = torch.tensor([5, 1, 3])
@@ -154,7 +154,7 @@ def test_recorded_weights_have_a_row_for_each_token_and_none_on_padding(source, 
     model = with_attention()
     with record_attention(model) as maps:
         model(source, LENGTHS, target)
-    weights = maps["decoder.attention"]
+    weights = maps["decoder"]
     assert weights.shape == (3, 1, 6, 5)
     torch.testing.assert_close(weights.sum(-1), torch.ones(3, 1, 6))
     assert weights[1, 0, :, 1:].eq(0).all()

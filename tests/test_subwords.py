@@ -1,20 +1,18 @@
 """Subword tokens: a small vocabulary by hand, files that are none, and a real one."""
 
 import struct
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tutorial_lib.data import DataError, downloads, load_stories260k
+from tutorial_lib.data import DataError, load_stories260k
 from tutorial_lib.data.subwords import (
     SubwordTokenizer,
     byte_tokenizer,
     read_tokenizer,
 )
 
-SHARED = Path(__file__).parents[2] / "shared" / "data"
 BYTES = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256))]
 MERGES = [" t", "he", " the", "hee"]  # the first one first
 SINGLE = [" ", "t", "h", "e", "é"]
@@ -119,30 +117,3 @@ def test_a_damaged_or_missing_download_is_named_with_the_way_out(tmp_path):
     (tmp_path / "stories260k" / "tok512.bin").write_bytes(b"<html>")
     with pytest.raises(DataError, match=r"tok512.bin cannot be read: .* no tokenizer"):
         load_stories260k(folder=tmp_path)
-
-
-# --- The real one -----------------------------------------------------------------
-
-
-@pytest.fixture
-def shared(monkeypatch):
-    if not SHARED.exists():
-        pytest.skip(f"needs copies of the data in {SHARED}")
-    monkeypatch.setenv("TUTORIAL_DATA", str(SHARED))
-    monkeypatch.setattr("requests.get", None)  # any download would fail
-
-
-def test_the_files_have_the_checksums_that_are_told(shared):
-    path, tokenizer = load_stories260k()  # checked, since there is no folder
-    assert path == SHARED / "stories260k" / "stories260K.bin"
-    assert len(tokenizer) == 512
-    assert set(downloads.FILES) > {"stories260k/stories260K.bin"}
-
-
-def test_the_real_vocabulary_cuts_a_sentence_as_llama2_c_does(shared):
-    _, tokenizer = load_stories260k()
-    expected = [" Once", " upon", " a", " time", ",", " there", " was", " a", " little"]
-    expected += [" g", "ir", "l", "."]
-    found = pieces(tokenizer, "Once upon a time, there was a little girl.")
-    assert found[1:] == expected
-    assert tokenizer.decode(tokenizer.encode("Zoë ate 3 eggs.")) == "Zoë ate 3 eggs."

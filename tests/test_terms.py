@@ -51,7 +51,6 @@ def plain(text):
 def test_no_spelling_stands_twice():
     counts = Counter(each.lower() for spellings, _ in TERMS for each in spellings)
     assert [each for each, count in counts.items() if count > 1] == []
-    assert len(counts) > 300
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=[path.stem for path in NOTEBOOKS])
@@ -60,7 +59,10 @@ def test_a_page_names_the_terms_that_it_explains(path):
     text = plain("\n".join(c.source for c in cells if c.cell_type == "markdown"))
     terms = [spellings for spellings, page in TERMS if path.stem.startswith(page)]
     assert terms
-    unnamed = [s[0] for s in terms if not any(plain(each) in text for each in s)]
+    unnamed = []
+    for spellings in terms:
+        if not any(plain(each) in text for each in spellings):
+            unnamed.append(spellings[0])
     assert unnamed == []
 
 
@@ -70,9 +72,8 @@ def test_the_search_finds_the_page_of_every_term_among_the_first_three(page_at):
     page.wait_for_function(IS_READY)
     asked = [(each, name) for spellings, name in TERMS for each in spellings]
     results = page.evaluate(FIND, [query for query, _ in asked])
-    missed = {
-        query: links
-        for (query, name), links in zip(asked, results, strict=True)
-        if not any(link.split("/")[-1].startswith(name) for link in links)
-    }
+    missed = {}
+    for (query, name), links in zip(asked, results, strict=True):
+        if not any(link.split("/")[-1].startswith(name) for link in links):
+            missed[query] = links
     assert missed == {}

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from tutorial_lib.recording import record_attention
+from tutorial_lib.interpret import record_attention
 from tutorial_lib.vit import PatchEmbedding, VisionTransformer, from_torchvision
 
 torchvision = pytest.importorskip("torchvision")

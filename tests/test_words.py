@@ -96,14 +96,15 @@ def names(tree):
     """Yield the names that code gives or uses, an import's and a keyword's too."""
     for node in ast.walk(tree):
         for field in ("id", "attr", "name", "arg"):
-            if isinstance(value := getattr(node, field, None), str):
+            value = getattr(node, field, None)
+            if isinstance(value, str):
                 yield value
 
 
 def wrong_words(text):
     for expression, instead in TEXT.items():
-        for found in re.finditer(expression, text, re.IGNORECASE):
-            around = text[max(found.start() - 20, 0) : found.end() + 20]
+        for match in re.finditer(expression, text, re.IGNORECASE):
+            around = text[max(match.start() - 20, 0) : match.end() + 20]
             yield f"“{' '.join(around.split())}”: say {instead}"
 
 
@@ -122,8 +123,8 @@ def faults(notebook):
         if "remove-cell" in tags_of(cell):
             continue
         tree = code(cell)
-        found = [fault for text in strings(tree) for fault in wrong_words(text)]
-        yield from (f"{cell['id']}: {fault}" for fault in [*found, *wrong_names(tree)])
+        wrong = [fault for text in strings(tree) for fault in wrong_words(text)]
+        yield from (f"{cell['id']}: {fault}" for fault in [*wrong, *wrong_names(tree)])
 
 
 @pytest.mark.parametrize("path", chapters(ROOT), ids=lambda path: path.stem)
@@ -134,8 +135,8 @@ def test_a_page_speaks_in_the_field_s_words(path):
 @pytest.mark.parametrize("path", EXERCISES, ids=lambda path: path.stem)
 def test_what_a_check_says_is_in_the_field_s_words(path):
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    found = [fault for text in strings(tree) for fault in wrong_words(text)]
-    assert [*found, *wrong_names(tree)] == []
+    wrong = [fault for text in strings(tree) for fault in wrong_words(text)]
+    assert [*wrong, *wrong_names(tree)] == []
 
 
 # --- The rules themselves ---------------------------------------------------------
@@ -174,8 +175,8 @@ def test_an_ordinary_use_of_a_word_is_left_alone(text):
 
 def test_a_name_of_our_own_is_found_in_code():
     tree = ast.parse("learning_rate, place_of_word = f(memory=1)\nclass LookBack: ...")
-    found = [*wrong_names(tree)]
-    assert [fault.split(":")[0] for fault in found] == [
+    wrong = [*wrong_names(tree)]
+    assert [fault.split(":")[0] for fault in wrong] == [
         "LookBack",
         "memory",
         "place_of_word",

@@ -1,7 +1,4 @@
-"""The command line: ``python -m tools``, run in the folder of the book.
-
-It does not know how anything is done, only what it is called.
-"""
+"""The command line: ``python -m tools``, run in the folder of the book."""
 
 import argparse
 import sys
@@ -41,7 +38,7 @@ def _parser():
 
     option = add(_sync, "copy library definitions and the Colab cell into notebooks")
     option("--check", action="store_true", help="say what drifted only")
-    option = add(_execute, "run the notebooks that changed")
+    option = add(_execute, "run the notebooks that changed, or one chapter")
     option("chapter", nargs="?", default="", help="for example 02")
     option = add(_repository, "set the address that Colab fetches the book from")
     option("address", help="for example https://github.com/you/fork")
@@ -49,34 +46,19 @@ def _parser():
     option = add(_questions, "write the questions for Moodle, Canvas, …")
     option("--chapter", default="", help="for example 3; default: all")
     option("--out", default="_build/questions.gift", help="default %(default)s")
-    _add_exercises(add(_exercises, "write exercises for a class, or who passed what"))
-    _add_figures(add(_figures, "write figures as files for slides and print"))
-    return parser
-
-
-def _add_exercises(option):
+    option = add(_exercises, "write the exercises for a class")
     option("--chapter", default="", help="for example 3; default: all")
     option("--student", metavar="FOLDER", help="chapters without solutions")
     option("--otter", metavar="FOLDER", help="masters for otter assign")
     option("--nbgrader", metavar="FOLDER", help="a course for nbgrader")
     option("--key", metavar="FOLDER", help="all solutions in one document")
-    option("--report", nargs="+", metavar="FOLDER", help="of notebooks handed in")
-    option("--out", default="_build/report.csv", help="the report's table")
-    option("--seconds", type=int, default=60, help="the report's limit an exercise")
-
-
-def _add_figures(option):
+    option = add(_figures, "write figures as files for slides and print")
     many = {"action": "append", "default": []}
     option("--chapter", **many, help="for example 6; again for more")
     option("--only", **many, metavar="FIGURE", help="again for more")
-    option("--format", choices=["svg", "pdf", "png"], help="default png")
-    option("--dpi", type=int, help="of pixels, default 300")
-    option("--style", choices=["light", "dark"], help="default light")
-    option(
-        "--set", **many, dest="settings", metavar="NAME=VALUE", help="again for more"
-    )
+    option("--format", choices=["png", "svg", "pdf"], default="png", help="default png")
     option("--out", default="_build/figures", help="default %(default)s")
-    option("--from-outputs", action="store_true", help="what is stored; run nothing")
+    return parser
 
 
 def _sync(check=False):
@@ -119,34 +101,22 @@ def _figures(**options):
     return export(".", **options)
 
 
-def _exercises(chapter, report, out, seconds, **kinds):
-    asked = [(kind, folder) for kind, folder in kinds.items() if folder]
-    if len(asked) + bool(report) != 1:
-        raise ValueError(
-            "say one thing: --student, --otter, --nbgrader, --key or --report, "
-            "and a folder"
-        )
-    if report:
-        return _report(report, out, chapter=chapter, seconds=seconds)
+def _exercises(chapter, **folders):
     from tools.exports import export
 
-    [(kind, folder)] = asked
+    asked = [kind for kind, folder in folders.items() if folder]
+    if len(asked) != 1:
+        raise ValueError(
+            "choose one of --student, --otter, --nbgrader and --key, and name a folder"
+        )
+    [kind] = asked
+    folder = folders[kind]
     files = export(".", kind, folder, chapter)
     if kind == "key":
         print(f"Wrote the answers into {files[0]}.")
-        return 0
+        return
     count = sum(file.suffix == ".ipynb" for file in files)
     print(f"Wrote {count} notebook{'s'[count == 1 :]} into {folder}.")
-    return 0
-
-
-def _report(folders, out, **rules):
-    from tools.report import mistakes, write_report
-
-    found = write_report(".", folders, out, **rules)
-    print(f"{len(found)} submissions are in {out}.")
-    for mistake, count in mistakes(found):
-        print(f"{count:4} × {mistake}")
 
 
 def _fail(message):

@@ -12,7 +12,8 @@ import sys
 from setuptools.build_meta import *  # noqa: F403
 from setuptools.build_meta import get_requires_for_build_editable as _requirements
 
-OLDEST, NEWEST = (3, 10), (3, 13)
+OLDEST = (3, 10)
+NEWEST = (3, 13)
 
 
 def get_requires_for_build_editable(config_settings=None):

@@ -1,22 +1,28 @@
 """Run notebooks in place and store what they show.
 
-A notebook is run again only if its code, or what it uses of the library, changed since
-its last run. One that fails stays as it was on disk, and the others still run. What is
-stored depends on the code alone: no times, no machine, no editor's private metadata.
-
-This module does not know what the notebooks are about, nor whether their results
-are right: the tests compare them.
+A notebook is run again only if its code cells or a file of the three packages changed
+since its last run. One that fails stays as it was on disk, and the others still run.
+What is stored depends on the code alone: no times, no machine, no editor's metadata.
 """
 
+import hashlib
 import sys
 import time
 from pathlib import Path
 
-from tools.dependencies import fingerprint
 from tools.files import write_whole
-from tools.notebooks import STOPPED, chapters, read_notebook, run, write_notebook
-from tutorial_lib.widgets import VIEW
+from tools.notebooks import (
+    STOPPED,
+    chapters,
+    code_cells,
+    read_notebook,
+    run,
+    source_of,
+    write_notebook,
+)
+from tutorial_lib.notebook.widgets import VIEW
 
+PACKAGES = ("tutorial_lib", "tutorial_exercises", "tutorial_figures")
 NOTEBOOK_METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     # The lexer is what lets the book color cells that hold a magic.
@@ -29,42 +35,50 @@ JUPYTER_METADATA = {"outputs_hidden", "source_hidden"}
 def execute(root, chapter=""):
     """Run the notebooks under ``root`` that changed; return how many failed.
 
-    ``chapter`` picks one. Ctrl-C ends the run, and what was run before it is stored.
-    Raises ValueError if there is no such chapter.
+    ``chapter`` picks one, which is run in any case. Ctrl-C ends the run, and what was
+    run before it is stored. Raises ValueError if there is no such chapter.
     """
-    paths = chapters(root, [chapter])
-    folder = Path(root, "_build", "executed")
-    stamps = {path: folder / f"{path.stem}.sha256" for path in paths}
-    stale = [
-        path
-        for path, stamp in stamps.items()
-        if not stamp.is_file() or stamp.read_text() != fingerprint(root, path)
-    ]
-    print(f"{len(paths) - len(stale)} of {len(paths)} notebooks are up to date.")
     failed = 0
-    for path in stale:
-        code = fingerprint(root, path)
+    for path in chapters(root, [chapter]):
+        stamp = Path(root, "_build", "executed", f"{path.stem}.sha256")
+        code = digest(root, path)
+        if not chapter and stamp.is_file() and stamp.read_text() == code:
+            print(f"{path.stem}: up to date", flush=True)
+            continue
         failure = _execute_one(path)
         if failure is None:
-            stamps[path].parent.mkdir(parents=True, exist_ok=True)
-            write_whole(stamps[path], code)
+            stamp.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(stamp, code)
             continue
         failed += 1
-        said = f"{path.name}: nothing is stored: {failure}"
-        print(said, file=sys.stderr, flush=True)
+        message = f"{path.name}: nothing is stored: {failure}"
+        print(message, file=sys.stderr, flush=True)
         if failure == STOPPED:
             break
     return failed
 
 
+def digest(root, path):
+    """Return a digest of a notebook's code, the packages and the pinned versions."""
+    root = Path(root)
+    content = hashlib.sha256((root / "requirements.txt").read_bytes())
+    for package in PACKAGES:
+        for file in sorted(root.glob(f"{package}/**/*.*")):
+            if file.is_file() and file.suffix != ".pyc":
+                content.update(file.read_bytes())
+    for cell in code_cells(read_notebook(path)):
+        content.update(source_of(cell).encode() + b"\0")
+    return content.hexdigest()
+
+
 def _execute_one(path):
-    """Run one notebook and store it; return None, or say why it is as it was."""
-    text = path.read_bytes()
+    """Run one notebook and store it; return None, or why it stays as it was."""
+    before = path.read_bytes()
     print(f"{path.stem}: running", end=" … ", flush=True)
     start = time.monotonic()
     notebook, failure = run(read_notebook(path), path.parent)
     print(f"{time.monotonic() - start:.1f} s", flush=True)
-    if failure is None and path.read_bytes() != text:
+    if failure is None and path.read_bytes() != before:
         return "was edited while it ran: run it again"
     if failure is None:
         write_notebook(path, normalize(notebook))
@@ -78,7 +92,8 @@ def normalize(notebook):
     else their cell shows, as that of a text box does, stays.
     """
     notebook["metadata"] = NOTEBOOK_METADATA
-    notebook["nbformat"], notebook["nbformat_minor"] = 4, 5
+    notebook["nbformat"] = 4
+    notebook["nbformat_minor"] = 5
     for cell in notebook["cells"]:
         for output in cell.get("outputs", []):
             output.get("data", {}).pop(VIEW, None)

@@ -1,19 +1,16 @@
 """Write the chapters for a class: without solutions, or as masters for a grader.
 
-Or the solutions alone, in one document for instructors.
+Or the solutions alone, in one document for instructors: the answer key.
 
 A master holds stubs, solutions and tests, the book's own checks; Otter Assign or
 nbgrader makes the students' copy of it. What is written depends on the book alone, and
-a file that is there already and differs is left as it is, and named.
-
-This module does not know what stands in a chapter, and it runs none.
+a file that is there already and differs is left as it is, and named. Nothing is run.
 """
 
 import ast
 import re
 from pathlib import Path
 
-from tools.answer_key import answer_key
 from tools.files import read_text, write_whole
 from tools.notebooks import as_text, code_cells, source_of, tags_of
 from tools.sheets import sheets
@@ -51,6 +48,13 @@ c.ClearSolutions.code_stub = {"python": ""}
 c.ExecutePreprocessor.timeout = 300  # seconds a cell may take
 '''
 
+KEY = """\
+# Answers to the exercises
+
+A solution stands in the place of the blanks in its stub. Other answers may be right:
+what counts is the check in the notebook.
+"""
+
 TEST = """\
 import tutorial_exercises
 
@@ -66,24 +70,43 @@ def export(root, kind, folder, chapter=""):
     Raises ValueError, before anything is written, if there is no such chapter or if a
     file is there already and differs, and OSError if one cannot be written.
     """
-    found = sheets(root, chapter)
-    files = {"answer_key.md": answer_key(found)} if kind == "key" else {}
-    for sheet in found if kind in FILES else ():
-        without_solutions(sheet)
-        files |= FILES[kind](sheet)
+    contents = {}
+    chosen = sheets(root, chapter)
+    if kind == "key":
+        contents["answer_key.md"] = answer_key(chosen)
+    if kind in FILES:
+        for sheet in chosen:
+            without_solutions(sheet)
+            contents.update(FILES[kind](sheet))
     if kind == "otter":
-        files |= _library()
-    files = {Path(folder) / name: text for name, text in files.items()}
-    for path, text in files.items():
-        if path.exists() and path.read_bytes() != text.encode():
+        contents.update(_library())
+    files = {Path(folder) / name: content for name, content in contents.items()}
+    for path, content in files.items():
+        content = content.encode() if isinstance(content, str) else content
+        if path.exists() and path.read_bytes() != content:
             raise ValueError(
                 f"{path} is there already and differs, so nothing is written: name an "
                 "empty folder, or move it away"
             )
-    for path, text in files.items():
+    for path, content in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, text)
+        write_whole(path, content)
     return [*files]
+
+
+def answer_key(chosen):
+    """Return the solutions of some sheets, in order, as Markdown.
+
+    Raises ValueError for an exercise without a solution.
+    """
+    parts = [KEY]
+    for sheet in chosen:
+        title = source_of(sheet.notebook["cells"][0]).partition("\n")[0].strip("# ")
+        parts.append(f"## {title}\n")
+        for task in sheet.tasks:
+            code = f"```python\n{task.solved().strip()}\n```\n"
+            parts.append(f"### {task.exercise.heading}\n\n{code}")
+    return "\n".join(parts)
 
 
 def without_solutions(sheet):
@@ -92,14 +115,15 @@ def without_solutions(sheet):
     From a stub to the next heading no cell keeps what it showed, since what uses an
     answer shows it.
     """
-    kept, inside = [], False
+    kept = []
+    inside = False
     for cell in sheet.notebook["cells"]:
         if "solution" in tags_of(cell):
             continue
         if cell["cell_type"] == "code":
             inside = inside or "exercise" in tags_of(cell)
             if inside:
-                cell["outputs"], cell["execution_count"] = [], None
+                _clear(cell)
         elif re.search("^#", source_of(cell), re.MULTILINE):
             inside = False
         kept.append(cell)
@@ -141,36 +165,42 @@ def _otter_question(task):
 
 
 def _nbgrader(sheet):
-    tasks = {task.stub["id"]: task for task in sheet.tasks}
-    tasks |= {task.check["id"]: task for task in sheet.tasks}
+    by_stub = {task.stub["id"]: task for task in sheet.tasks}
+    by_check = {task.check["id"]: task for task in sheet.tasks}
     cells = []
     for cell in sheet.notebook["cells"]:
-        task = tasks.get(cell["id"])
-        name = task and f"exercise-{task.exercise.number.replace('.', '-')}"
-        is_stub = task and cell["id"] == task.stub["id"]
-        cells.append(_nbgrader_answer(task, name) if is_stub else cell)
-        if task and not is_stub:
-            cells.append(_nbgrader_test(task, name))
+        if cell["id"] in by_stub:
+            cell = _nbgrader_answer(by_stub[cell["id"]])
+        cells.append(cell)
+        if cell["id"] in by_check:
+            cells.append(_nbgrader_test(by_check[cell["id"]]))
     path = f"source/{sheet.path.stem}/{sheet.path.name}"
     return {path: _master(sheet, cells), "nbgrader_config.py": NBGRADER_CONFIG}
 
 
-def _nbgrader_answer(task, name):
+def _nbgrader_answer(task):
     cell = _answered(task, "### BEGIN SOLUTION", "### END SOLUTION")
-    return _about(cell, name, grade=False, locked=False, solution=True)
+    about = {"grade": False, "locked": False, "solution": True}
+    return _about(cell, _grade_id(task), about)
 
 
-def _nbgrader_test(task, name):
+def _nbgrader_test(task):
     """Return the cell that gives the point, whose test students do not see."""
     lines = ["# 1 point", "### BEGIN HIDDEN TESTS", _test(task), "### END HIDDEN TESTS"]
-    cell = _cell("code", f"{name}-test", "\n".join(lines))
+    name = f"{_grade_id(task)}-test"
+    cell = _cell("code", name, "\n".join(lines))
     about = {"grade": True, "locked": True, "points": 1, "solution": False}
-    return _about(cell, f"{name}-test", **about)
+    return _about(cell, name, about)
 
 
-def _about(cell, name, **about):
-    about |= {"grade_id": name, "schema_version": 3, "task": False}
-    return cell | {"metadata": cell["metadata"] | {"nbgrader": about}}
+def _grade_id(task):
+    return f"exercise-{task.exercise.number.replace('.', '-')}"
+
+
+def _about(cell, name, about):
+    """Return a cell with what nbgrader has to know about it."""
+    about = {**about, "grade_id": name, "schema_version": 3, "task": False}
+    return {**cell, "metadata": {**cell["metadata"], "nbgrader": about}}
 
 
 def _answered(task, begin, end):
@@ -185,14 +215,22 @@ def _test(task):
 
 def _cell(kind, name, source):
     cell = {"cell_type": kind, "id": name, "metadata": {}, "source": source}
-    return cell | ({"execution_count": None, "outputs": []} if kind == "code" else {})
+    if kind == "code":
+        _clear(cell)
+    return cell
 
 
 def _master(sheet, cells):
     notebook = sheet.notebook | {"cells": cells}
     for cell in code_cells(notebook):
-        cell["outputs"], cell["execution_count"] = [], None
+        _clear(cell)
     return as_text(notebook)
+
+
+def _clear(cell):
+    """Take from a code cell what it showed."""
+    cell["outputs"] = []
+    cell["execution_count"] = None
 
 
 FILES = {"student": _student, "otter": _otter, "nbgrader": _nbgrader}
@@ -201,15 +239,15 @@ FILES = {"student": _student, "otter": _otter, "nbgrader": _nbgrader}
 def _library():
     """Return what Otter packs: the packages without answers, and what they need."""
     files = {}
-    for path in sorted(
-        path for name in PACKAGES for path in (ROOT / name).rglob("*.*")
-    ):
-        name = path.relative_to(ROOT).as_posix()
-        if path.suffix in {".css", ".js", ".json", ".py"}:
-            files[name] = read_text(path)
-        if re.fullmatch(r"tutorial_exercises/chapter_\d\d.py", name):
-            files[name] = without_answers(files[name])
-    return files | {"requirements.txt": "\n".join([TORCH_INDEX, *_pinned(), ""])}
+    for package in PACKAGES:
+        for path in sorted((ROOT / package).rglob("*.*")):
+            name = path.relative_to(ROOT).as_posix()
+            if re.fullmatch(r"tutorial_exercises/chapter_\d\d.py", name):
+                files[name] = without_answers(read_text(path))
+            elif path.suffix != ".pyc":
+                files[name] = path.read_bytes()
+    files["requirements.txt"] = "\n".join([TORCH_INDEX, *_pinned(), ""])
+    return files
 
 
 def without_answers(source):

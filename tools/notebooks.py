@@ -2,8 +2,6 @@
 
 A notebook is plain dictionaries and lists, as its file is. Whoever runs one gets it
 back with its outputs, whatever happened; the file stays as it is.
-
-This module does not know what the notebooks are about, nor who runs them and what for.
 """
 
 import asyncio
@@ -21,19 +19,21 @@ from tools.files import read_text, write_whole
 ROOT = str(Path(__file__).parents[1])  # from where a kernel, too, finds the tools
 CELL_TIMEOUT = 300  # seconds
 STOPPED = "stopped by Ctrl-C"
-# What the book's kernels run with. A progress bar would be stored as it last was, and
-# so would the marks of whoever runs.
-ENVIRONMENT = {"TQDM_DISABLE": "1", "TUTORIAL_PROGRESS": "off"}
-# What the text claims has to hold, and nobody is there to move a control.
-ENVIRONMENT |= {"TUTORIAL_STRICT": "1", "TUTORIAL_WIDGETS": "off"}
-# Only the same arithmetic gives results again to the last printed digit.
-ENVIRONMENT |= {"OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
+ENVIRONMENT = {  # what the book's kernels run with
+    # A progress bar would be stored as it last was, and so would somebody's marks.
+    "TQDM_DISABLE": "1",
+    "TUTORIAL_PROGRESS": "off",
+    # What the text claims has to hold, and nobody is there to move a control.
+    "TUTORIAL_STRICT": "1",
+    "TUTORIAL_WIDGETS": "off",
+    # Only the same arithmetic gives results again to the last printed digit.
+    "OMP_NUM_THREADS": "1",
+    "PYTHONHASHSEED": "0",
+}
 if platform.machine() in ("AMD64", "x86_64"):
-    ENVIRONMENT |= {
-        "ATEN_CPU_CAPABILITY": "avx2",
-        "MKL_CBWR": "COMPATIBLE",
-        "ONEDNN_MAX_CPU_ISA": "AVX2",
-    }
+    ENVIRONMENT["ATEN_CPU_CAPABILITY"] = "avx2"
+    ENVIRONMENT["MKL_CBWR"] = "COMPATIBLE"
+    ENVIRONMENT["ONEDNN_MAX_CPU_ISA"] = "AVX2"
 # Where matplotlib keeps its settings and what fonts there are: else environments share
 # that, and one warns in each chapter of fonts that have gone with another.
 if os.access(sys.prefix, os.W_OK):
@@ -51,11 +51,11 @@ def chapters(root, wanted=()):
     chosen = set()
     for text in filter(None, wanted):
         start = f"{text.zfill(2)}_" if text.isdigit() else text
-        found = {path for path in paths if path.name.startswith(start)}
-        if not found:
+        matching = [path for path in paths if path.name.startswith(start)]
+        if not matching:
             known = ", ".join(map(short_name, paths))
             raise ValueError(f"there is no chapter {text}: the book has {known}")
-        chosen |= found
+        chosen.update(matching)
     return sorted(chosen) or paths
 
 
@@ -116,7 +116,8 @@ def run(notebook, folder, *, timeout=CELL_TIMEOUT):
     import nbformat
     from nbclient import NotebookClient, exceptions
 
-    node, started = nbformat.reads(json.dumps(notebook), as_version=4), []
+    node = nbformat.reads(json.dumps(notebook), as_version=4)
+    started = []
     client = NotebookClient(
         node,
         coalesce_streams=True,  # else what is stored depends on when it was printed

@@ -3,8 +3,6 @@
 Each **Predict** becomes a multiple-choice question, with the text of its answer as the
 feedback. Moodle, Canvas and most others read the format:
 docs.moodle.org/en/GIFT_format.
-
-This module does not know what the questions are about.
 """
 
 import html
@@ -30,11 +28,10 @@ def write_questions(root, path, chapter=""):
     Raises ValueError if there is no such chapter, and OSError for a file that cannot be
     written.
     """
-    texts = [
-        question(short_name(notebook), *asked)
-        for notebook in chapters(root, [chapter])
-        for asked in predictions(read_notebook(notebook)["cells"])
-    ]
+    texts = []
+    for notebook in chapters(root, [chapter]):
+        for asked in predictions(read_notebook(notebook)["cells"]):
+            texts.append(question(short_name(notebook), *asked))
     write_whole(Path(path), "\n".join(texts))
     return len(texts)
 

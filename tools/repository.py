@@ -2,9 +2,8 @@
 
 With it stands which commit Colab takes from there, as a tag, a branch or the commit's
 own name: notebooks install the library of that commit, and pages and the README's
-chapters open there. Files are edited as text, so comments survive.
-
-This module does not know whether anything answers at the address.
+chapters open there. Files are edited as text, so comments survive. Nothing is asked of
+the address.
 """
 
 import re
@@ -51,11 +50,12 @@ def write_repository(root, address, ref=None):
         )
     ref = (_checked(ref) if ref else _version_tag(root)) if address else ""
     branch = "main" if not ref or COMMIT.fullmatch(ref) else ref
-    path, readme = Path(root) / "_config.yml", Path(root) / "README.md"
+    path = Path(root) / "_config.yml"
+    readme = Path(root) / "README.md"
     text = read_text(path)
     for key, value in {"url": address, "branch": branch, "ref": ref}.items():
-        found = _find(text, key)
-        text = text[: found.start(2)] + value + text[found.end(2) :]
+        match = _find(text, key)
+        text = text[: match.start(2)] + value + text[match.end(2) :]
     write_whole(path, text)
     if readme.is_file():
         place = COLAB.format(address.removeprefix("https://github.com/"), branch)
@@ -85,9 +85,9 @@ def _version_tag(root):
 
 
 def _find(text, key):
-    found = re.search(LINE.format(key), text, re.MULTILINE)
-    if found is None:
+    match = re.search(LINE.format(key), text, re.MULTILINE)
+    if match is None:
         raise ValueError(
             f'_config.yml has no line for it: add {key}: "" under repository:'
         )
-    return found
+    return match

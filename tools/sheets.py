@@ -1,6 +1,6 @@
 """A chapter's notebook as a sheet of exercises: where they stand, and how solved.
 
-Nothing here runs a notebook, or knows who wants the sheet and what for.
+Nothing here runs a notebook.
 """
 
 import ast
@@ -28,8 +28,9 @@ class Task:
 
         Raises ValueError if there is no solution, or if it does not fit the stub.
         """
-        answer, stub = self.exercise.shown or "", source_of(self.stub)
-        solved, changed = mirror(stub, {self.name: [answer]})
+        answer = self.exercise.shown or ""
+        stub = source_of(self.stub)
+        solved, changed = mirror(stub, {self.name: answer})
         if self.exercise.is_value:
             solved = changed = _assigned(stub, self.name, answer)
         if not changed or not answer:
@@ -54,7 +55,8 @@ class Sheet:
     """A chapter's number and notebook, and its tasks in order."""
 
     def __init__(self, path):
-        self.path, self.notebook = Path(path), read_notebook(path)
+        self.path = Path(path)
+        self.notebook = read_notebook(path)
         self.tasks = [*_tasks(self.path.name, self.notebook["cells"])]
         number = self.path.name.partition("_")[0]
         self.chapter = int(number) if number.isdigit() else None
@@ -66,8 +68,8 @@ def sheets(root, chapter=""):
     An excursion without exercises is no sheet. Raises ValueError if there is no such
     chapter, or if no sheet is left.
     """
-    found = [Sheet(path) for path in chapters(root, [chapter])]
-    kept = [sheet for sheet in found if sheet.tasks or sheet.chapter]
+    every = [Sheet(path) for path in chapters(root, [chapter])]
+    kept = [sheet for sheet in every if sheet.tasks or sheet.chapter]
     if not kept:
         raise ValueError(f"{chapter} has no exercises: name a chapter that has")
     return kept

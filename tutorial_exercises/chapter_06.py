@@ -147,7 +147,7 @@ def _(answer):
                 "Positions are counted from 0: *the* has position 0, *sleeps* position "
                 f"3. Your list for {name!r} is {positions}."
             )
-    answer.given = answer.output = lists
+    answer.output = lists
     return answer.same()
 
 

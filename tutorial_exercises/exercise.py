@@ -45,7 +45,9 @@ class Exercise:
         self.order = [*map(int, number.split("."))]
         self.chapter = self.order[0]
         self.heading = f"Exercise {number} · {title}"
-        self.axes, self.tolerance, self.seconds = axes, tolerance, seconds
+        self.axes = axes
+        self.tolerance = tolerance
+        self.seconds = seconds
         self.steps = []
 
     def __call__(self, *inputs):
@@ -64,9 +66,9 @@ class Exercise:
         EXERCISES[self.name] = EXERCISES[self.number] = self
         return self
 
-    def fault(self, said):
+    def fault(self, message):
         """Return the error that tells an author what to change in this exercise."""
-        return Fault(f"{self.heading}: {said}")
+        return Fault(f"{self.heading}: {message}")
 
     def oracle(self, definition):
         """Take the slow, plain definition that answers are compared with."""
@@ -77,7 +79,7 @@ class Exercise:
         self.steps.append(("", generate))
 
     def demand(self, label):
-        """Take a function of an `Answer` that returns what to say, if there is any."""
+        """Take a function of an `Attempt` that returns what to say, if there is any."""
         if not (label and isinstance(label, str)):
             raise self.fault(f'a demand has a label: `@{self.name}.demand("…")`.')
         return lambda examine: self.steps.append((label, examine))
@@ -102,24 +104,24 @@ class Exercise:
     @property
     def hint_list(self):
         """The hints, each one text."""
-        found = re.split(r"^- ", self.hints, flags=re.M)[1:]
-        return [" ".join(hint.split()) for hint in found]
+        hints = re.split(r"^- ", self.hints, flags=re.M)[1:]
+        return [" ".join(hint.split()) for hint in hints]
 
     @cached_property
     def known(self):
         """The answers foreseen in ``mistakes``; none in a copy without solutions."""
         text = self.mistakes if self.shown else ""
-        found = []
+        known = []
         _, *parts = re.split(r"^((?:\S.*\n)+)", text, flags=re.M)
         for head, edits in zip(parts[::2], parts[1::2], strict=True):
             sentence = " ".join(head.split())
             lost, *edits = re.split(r"^    (?! |and )", edits, flags=re.M)
             if lost.strip() or not edits or re.search(" (→|->) ", sentence):
-                said = f"below {sentence!r} an edit must follow, indented by four."
-                raise self.fault(f"in {self.name}.mistakes, {said}")
+                fault = f"below {sentence!r} an edit must follow, indented by four."
+                raise self.fault(f"in {self.name}.mistakes, {fault}")
             sentence = "" if sentence == "right:" else sentence
-            found += [Known(sentence, self._edited(edit)) for edit in edits]
-        return found
+            known += [Known(sentence, self._edited(edit)) for edit in edits]
+        return known
 
     def _edited(self, edit):
         """Return the answer that replacements in the solution make."""
@@ -131,8 +133,9 @@ class Exercise:
             exec(source, names)
             return names[self.name]() if self.is_value else names[self.name]
         except Exception as error:
-            said = f"`{edit.partition(chr(10))[0]}` cannot be made: {error}"
-            raise self.fault(f"in {self.name}.mistakes, {said}") from None
+            first_line = edit.partition("\n")[0]
+            fault = f"`{first_line}` cannot be made: {error}"
+            raise self.fault(f"in {self.name}.mistakes, {fault}") from None
 
 
 def replaced(source, edit, *more):
@@ -150,6 +153,16 @@ def replaced(source, edit, *more):
     depth = re.match(r" *", before.rpartition("\n")[2])[0]
     lines = [new[1:], *(depth + line.removeprefix(" " * 8) for line in more)]
     return before + "\n".join(lines).replace("…", old) + after
+
+
+def find(key):
+    """Return the exercise of a name or a number, or None."""
+    load_chapters()
+    if isinstance(key, Exercise):
+        return key
+    if isinstance(key, float):  # a number without its quotes
+        key = str(key)
+    return EXERCISES.get(key) if isinstance(key, str) else None
 
 
 @cache

@@ -19,14 +19,17 @@ IN_COLAB = (
 )
 
 
-def keep(task):
+def keep(exercise):
     """Mark an exercise as passed; return what there is to say, or "". Never raises."""
-    file, (marks, trouble) = _file(), kept()
-    if file is None or marks.get(task.number) == task.heading:
+    file = _file()
+    marks, trouble = kept()
+    if file is None or marks.get(exercise.number) == exercise.heading:
         return ""
     try:
         file.parent.mkdir(parents=not os.environ.get(VARIABLE), exist_ok=True)
-        text = json.dumps(marks | {task.number: task.heading}, ensure_ascii=False)
+        text = json.dumps(
+            marks | {exercise.number: exercise.heading}, ensure_ascii=False
+        )
         new = file.with_suffix(f".{os.getpid()}")
         new.write_text(text, encoding="utf-8")
         new.replace(file)

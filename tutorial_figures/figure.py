@@ -10,17 +10,15 @@ the page turns dark. Scales of color, where it stands for numbers, are in colors
 
 import base64
 import functools
-import hashlib
 import html
-import json
 import pathlib
 import warnings
 
 from tutorial_lib.plotting.colors import DARK, LIGHT
 
+from .fragment import fragment
 from .inputs import as_text
 
-HERE = pathlib.Path(__file__).parent
 ACCENT, MARK = LIGHT["accent"], LIGHT["mark"]
 PNG_DPI = 90
 STYLE = [
@@ -51,7 +49,7 @@ class Figure:
 
     def __init__(self, name, data, *, text, title, draw, shared=()):
         self.name = name
-        self.scripts = ("base.js", *shared, f"{name}.js")
+        self.shared = shared
         self.title = "" if title is None else as_text(title)
         self.text = f"{self.title} · {text}" if title else text
         self.data = {**data, "title": self.title}
@@ -60,16 +58,13 @@ class Figure:
     @functools.cached_property
     def html(self):
         """Return the live figure, self-contained, with the picture as its fallback."""
-        data = _json(self.data)
-        css = _json(self._style())
-        key = hashlib.sha256((self.name + data).encode()).hexdigest()[:12]
-        picture = base64.b64encode(self.png).decode()
-        return (
-            f'<div data-figure="{key}" data-lm-suppress-shortcuts="true">'
-            f'<img alt="{html.escape(self.text)}" style="max-width:100%" '
-            f'src="data:image/png;base64,{picture}"></div>'
-            f"<script>(() => {{\n{''.join(map(shipped, self.scripts))}"
-            f'start("{key}", {data}, {css}, {self.name});\n}})();</script>'
+        return fragment(
+            self.name,
+            self.data,
+            text=self.text,
+            png=self.png,
+            colors=(LIGHT, DARK),
+            shared=self.shared,
         )
 
     @functools.cached_property
@@ -95,8 +90,8 @@ class Figure:
                 f"cannot save {path.name}: end its name in .html, .png, .pdf or .svg"
             )
 
-    def still(self, format, *, dpi=PNG_DPI, dark=False, credit=""):
-        """Return the picture as the bytes of a file, png, svg or pdf, with a credit."""
+    def still(self, format, *, dpi=PNG_DPI):
+        """Return the picture as the bytes of a file, png, svg or pdf."""
         import matplotlib.style
 
         from tutorial_lib.plotting.figure import draw
@@ -106,10 +101,7 @@ class Figure:
             warnings.filterwarnings("ignore", "Glyph .* missing from")
             picture = self.draw(self.data)
             picture.suptitle(self.title, fontsize=11)
-            return draw(picture, format, dpi=dpi, dark=dark, credit=credit)
-
-    def _style(self):
-        return palette() + shipped("base.css") + shipped(f"{self.name}.css")
+            return draw(picture, format, dpi=dpi)
 
     def __repr__(self):
         return self.text
@@ -122,36 +114,8 @@ class Figure:
         }
 
 
-@functools.cache
-def shipped(name):
-    """Return the file ``name`` (.js or .css) as pages carry it: without comments.
-
-    Those fill whole lines, and no literal of JavaScript goes over several.
-    """
-    lines = (HERE / name).read_text(encoding="utf-8").splitlines()
-    kept = (line for line in lines if line.strip()[:2] not in ("", "//", "/*"))
-    return "".join(f"{line}\n" for line in kept)
-
-
 def canvas(width, height):
     """Return an empty matplotlib figure of some inches: a picture to draw on."""
     from matplotlib.figure import Figure as Canvas
 
     return Canvas(figsize=(width, height), layout="constrained")
-
-
-def palette():
-    """Return the colors as variables of CSS, on light pages and on dark ones."""
-    rules = ""
-    for host, colors in ((":host", LIGHT), (":host([data-dark])", DARK)):
-        variables = "".join(f"  --{name}: {color};\n" for name, color in colors.items())
-        rules += f"{host} {{\n{variables}}}\n"
-    return rules
-
-
-def _json(value):
-    """Return ``value`` as JSON that cannot end the script element it stands in."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    for character in "<\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return text

@@ -10,7 +10,8 @@ import json
 
 import numpy as np
 
-from .figure import ACCENT, HERE, MARK, Figure, canvas
+from .figure import ACCENT, MARK, Figure, canvas
+from .fragment import HERE
 
 # Of the model, of its texts, and of its training by Adam.
 SIZES = {

@@ -196,7 +196,7 @@ def _last(model, tokens, temperature):
     """Return what follows the last token, and its weights, a row for each head."""
     import torch
 
-    from tutorial_lib.recording import record_attention
+    from tutorial_lib.interpret import record_attention
 
     with torch.no_grad(), record_attention(model) as maps:
         logits = model(torch.tensor([tokens]))[0, -1]

@@ -12,9 +12,10 @@ speculative decoding, for which a model is a function from tokens to logits.
 from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 
 from tutorial_lib.data.text import BOS, EOS, pad
-from tutorial_lib.progress_bar import progress_bar
+from tutorial_lib.notebook import progress_bar
 
 
 @torch.no_grad()
@@ -63,7 +64,8 @@ def keep_top_k(logits, k):
 def keep_top_p(logits, p):
     """Keep the fewest likely tokens that have probability p: Holtzman et al. (2020)."""
     sorted_probs, order = logits.softmax(dim=-1).sort(dim=-1, descending=True)
-    mass_before = sorted_probs.cumsum(dim=-1) - sorted_probs  # of likelier tokens
+    mass = sorted_probs.cumsum(dim=-1)
+    mass_before = F.pad(mass[..., :-1], (1, 0))  # of likelier tokens, from 0
     is_removed = mass_before >= p  # in sorted order
     is_removed = is_removed.gather(-1, order.argsort(dim=-1))  # in vocabulary order
     return logits.masked_fill(is_removed, -torch.inf)

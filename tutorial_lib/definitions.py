@@ -1,10 +1,8 @@
 """Definitions: where a function or class is defined, and what its source is.
 
-They are found by name in a text, or through the code of a living function or class:
-``inspect.getsource`` fails for classes that were defined in a notebook's cell. What
-IPython understands and Python does not is read as ``pass``.
-
-This module runs nothing, and does not know who wants the source and what for.
+They are listed of a text, or found through the code of a function or class, because
+``inspect.getsource`` fails for classes of a notebook's cell before Python 3.13. What
+IPython understands and Python does not is read as ``pass``. Nothing is run.
 """
 
 import ast
@@ -38,13 +36,6 @@ def definitions(source):
         for node in ast.parse(as_python(source)).body
         if isinstance(node, DEFINITIONS)
     ]
-
-
-def source_in(text, name):
-    """Return the source of the top-level definition of ``name`` in a text, or None."""
-    lines = text.split("\n")
-    found = {one: lines[first:last] for one, first, last in definitions(text)}
-    return "\n".join(found[name]) if name in found else None
 
 
 def source_of(value):

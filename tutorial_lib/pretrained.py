@@ -57,13 +57,17 @@ def _add_gpt2_layer(ours, theirs, i):
         "feed_forward.W_2": "mlp.c_proj",
     }
     for our_name, their_name in names.items():
-        for kind in ("weight", "bias"):
-            weight = _take(theirs, f"h.{i}.{their_name}.{kind}")
-            ours[f"layers.{i}.{our_name}.{kind}"] = weight.T  # they multiply x @ weight
-    for kind in ("weight", "bias"):
-        joined = _take(theirs, f"h.{i}.attn.c_attn.{kind}")  # Q, K and V side by side
-        for name, weight in zip("QKV", joined.T.chunk(3), strict=True):
-            ours[f"layers.{i}.attention.W_{name}.{kind}"] = weight
+        weight = _take(theirs, f"h.{i}.{their_name}.weight")
+        bias = _take(theirs, f"h.{i}.{their_name}.bias")
+        if weight.ndim == 2:
+            weight = weight.T  # they multiply x @ weight
+        ours[f"layers.{i}.{our_name}.weight"] = weight
+        ours[f"layers.{i}.{our_name}.bias"] = bias
+    weights = _take(theirs, f"h.{i}.attn.c_attn.weight").chunk(3, dim=-1)  # Q, K, V
+    biases = _take(theirs, f"h.{i}.attn.c_attn.bias").chunk(3, dim=-1)
+    for name, weight, bias in zip("QKV", weights, biases, strict=True):
+        ours[f"layers.{i}.attention.W_{name}.weight"] = weight.T
+        ours[f"layers.{i}.attention.W_{name}.bias"] = bias
 
 
 def from_llama2c(path):

@@ -1,7 +1,4 @@
-"""Random state: seed Python's, numpy's and torch's generators, and put them back.
-
-This module does not know what is drawn from them.
-"""
+"""Random state: seed Python's, numpy's and torch's generators, and put them back."""
 
 import random
 from contextlib import contextmanager
@@ -20,14 +17,16 @@ def seed(number):
 @contextmanager
 def undisturbed():
     """Leave the generators after a ``with`` block as they were before it."""
-    before = random.getstate(), numpy.random.get_state(), torch.get_rng_state()
+    python_state = random.getstate()
+    numpy_state = numpy.random.get_state()
+    torch_state = torch.get_rng_state()
     devices = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
     try:
         yield
     finally:
-        random.setstate(before[0])
-        numpy.random.set_state(before[1])
-        torch.set_rng_state(before[2])
+        random.setstate(python_state)
+        numpy.random.set_state(numpy_state)
+        torch.set_rng_state(torch_state)
         torch.cuda.set_rng_state_all(devices)
 
 

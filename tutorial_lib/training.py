@@ -1,6 +1,10 @@
 """Training: the loop, a schedule of the learning rate, and a translator's losses.
 
-Nothing here knows a model class or a data set: a loss function connects the two.
+`fit` is the loop that the chapters write out, with a bar of progress. It runs in one
+process and in the model's own precision. To train on several devices or in half
+precision, write the loop out and let Hugging Face's Accelerate prepare the model, the
+optimizer and the batches, with ``accelerator.backward(loss)`` for ``loss.backward()``;
+or put the loss into the ``training_step`` of a LightningModule.
 """
 
 import itertools
@@ -9,12 +13,14 @@ from collections import namedtuple
 from operator import length_hint
 
 import torch
+import torch.nn.functional as F
 from torch import nn
 from torch.optim.lr_scheduler import LambdaLR
 
-from tutorial_lib.progress_bar import progress_bar
+from tutorial_lib.notebook import progress_bar
 from tutorial_lib.randomness import seeded
 
+MAX_GRAD_NORM = 1.0
 History = namedtuple("History", "losses")  # one a step: the mean over its batch
 
 
@@ -27,33 +33,31 @@ def fit(
     epochs=None,
     steps=None,
     schedule=None,
-    max_grad_norm=1.0,
     seed=None,
-    after_epoch=None,
-    accelerator=None,
 ):
     """Train ``model`` for so many ``epochs`` or ``steps``, and return the History.
 
-    The mean of ``loss(model, batch)`` is minimized; ``schedule(step)`` is the factor of
-    the learning rates. ``seed`` fixes what is random in here, and leaves what comes
-    after as it was. The model is left in evaluation mode. An ``accelerator`` of Hugging
-    Face's Accelerate has prepared model, optimizer and DataLoader. Raises ValueError
-    for no batches, no gradient and another model's optimizer, FloatingPointError before
-    a step that would not be finite, and Stopped where somebody interrupts.
+    The mean of ``loss(model, batch)`` is minimized, with gradients clipped to a norm of
+    1. ``schedule(step)`` is the factor of the learning rates. ``seed`` fixes what is
+    random in here, and leaves what comes after as it was. ``batches`` are told the
+    number of each epoch, if they have ``set_epoch``. The model is left in evaluation
+    mode. Raises ValueError for no batches, no gradient and another model's optimizer,
+    FloatingPointError before a step that would not be finite, and Stopped where
+    somebody interrupts.
     """
-    losses, total = [], _total(batches, epochs, steps)
+    if not (epochs or steps):
+        raise ValueError("say how long to train: give epochs= or steps=")
+    total = steps or epochs * length_hint(batches) or None
     scheduler = LambdaLR(optimizer, schedule or (lambda step: 1.0))
-    backward = accelerator.backward if accelerator else torch.autograd.backward
-    clip = accelerator.clip_grad_norm_ if accelerator else nn.utils.clip_grad_norm_
-    shown = accelerator is None or accelerator.is_main_process
-    with seeded(seed), progress_bar(total, shown=shown) as bar:
-        for batch in _epoch_by_epoch(batches, epochs, steps, after_epoch):
-            model.train()  # which after_epoch may have evaluated
-            mean = _mean(loss(model, batch))  # predict, compare with the truth
+    losses = []
+    model.train()
+    with seeded(seed), progress_bar(total) as bar:
+        for batch in _epoch_by_epoch(batches, epochs, steps):
+            mean = _mean(loss(model, batch))
             optimizer.zero_grad()
-            backward(mean)
-            norm = clip(model.parameters(), max_grad_norm)
-            _check(optimizer, mean if accelerator else mean + norm)
+            mean.backward()
+            norm = nn.utils.clip_grad_norm_(model.parameters(), MAX_GRAD_NORM)
+            _check_gradient(optimizer, norm)
             optimizer.step()
             scheduler.step()
             losses.append(mean.item())
@@ -63,45 +67,41 @@ def fit(
     return History(losses)
 
 
-def _total(batches, epochs, steps):
-    """Return the number of steps, or None if only the batches know it."""
-    if not (epochs or steps):
-        raise ValueError("say how long to train: give epochs= or steps=")
-    return steps or epochs * length_hint(batches) or None
-
-
-def _epoch_by_epoch(batches, epochs, steps, after_epoch):
+def _epoch_by_epoch(batches, epochs, steps):
     """Yield the batches of each epoch, until the last epoch or step."""
     step = 0
     for epoch in range(epochs) if epochs else itertools.count():
         if hasattr(batches, "set_epoch"):
             batches.set_epoch(epoch)
-        before = step
+        first_step = step
         for batch in batches:
             yield batch
             step += 1
             if step == steps:
-                break
-        if step == before:
+                return
+        if step == first_step:
             raise ValueError("batches is empty, or a generator: give a list")
-        if after_epoch:
-            after_epoch()
-        if step == steps:
-            break
 
 
 def _mean(losses):
     if not getattr(losses, "requires_grad", False):
         raise ValueError("the loss has no gradient: leave out .item() and no_grad()")
-    return losses.mean()
-
-
-def _check(optimizer, number):
-    """Raise an error where the step would lose the weights, or leave them alone."""
-    if not number.isfinite():
+    mean = losses.mean()
+    if not mean.isfinite():
         raise FloatingPointError("the loss is not finite: try a smaller learning rate")
-    if all(p.grad is None for group in optimizer.param_groups for p in group["params"]):
-        raise ValueError("make the optimizer from the parameters of this very model")
+    return mean
+
+
+def _check_gradient(optimizer, norm):
+    """Raise an error where the step would lose the weights, or leave them alone."""
+    if not norm.isfinite():
+        raise FloatingPointError(
+            "the gradient is not finite: try a smaller learning rate"
+        )
+    for group in optimizer.param_groups:
+        if any(parameter.grad is not None for parameter in group["params"]):
+            return
+    raise ValueError("make the optimizer from the parameters of this very model")
 
 
 def warmup_cosine(warmup, steps):
@@ -133,6 +133,6 @@ def token_losses(model, batch, *, label_smoothing=0.0):
     targets = batch.target[:, 1:]  # (batch, token)
     lengths = (batch.target_lengths - 1).unsqueeze(1)  # (batch, 1)
     valid = torch.arange(targets.shape[1], device=targets.device) < lengths
-    return nn.functional.cross_entropy(
+    return F.cross_entropy(
         logits[valid], targets[valid], label_smoothing=label_smoothing, reduction="none"
     )

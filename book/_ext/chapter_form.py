@@ -4,29 +4,24 @@
 - ``predict``, ``answer``: a question, its options and its answer stand in one box, in
   which _static/predict.js lets the answer wait for the reader.
 
-A picture that is stored for dark paper, too, is on the page twice, and the theme shows
-one of the two.
+A figure with a photograph says so in its metadata and gets a class: in the dark the
+style sheet turns all others.
 
 Notebooks are marked when they are read as text, and their pages are changed when they
 have been parsed: in between, comments keep where a question begins and ends, and the
 metadata of a cell what belongs to it.
 """
 
-import base64
-import hashlib
 import json
-import posixpath
 import re
 from html import escape
 from itertools import takewhile
-from pathlib import Path
 
 from docutils import nodes
 from markdown_it import MarkdownIt
 from sphinx.util import logging
 
 LOGGER = logging.getLogger(__name__)
-DARK = "application/vnd.attention-book.dark+png"
 SUMMARIES = {
     "setup": "Setup: what this page imports",
     "picture": "How this picture is drawn",
@@ -45,7 +40,7 @@ END = "predict end"  # what comments say
 def setup(app):
     """Connect the functions below to the build."""
     app.connect("source-read", mark_notebook)
-    app.connect("doctree-read", shape_page, priority=400)  # then pictures are copied
+    app.connect("doctree-read", shape_page, priority=400)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -58,9 +53,8 @@ def mark_notebook(app, page, source):
         return
     notebook = json.loads(source[0])
     cells = notebook["cells"]
-    folder = Path(app.env.mystnb_config.output_folder)
     for cell in cells:
-        keep_dark_pictures(cell, folder)
+        mark_photographs(cell)
     try:
         mark(cells)
     except ValueError as fault:
@@ -139,17 +133,15 @@ def mark_fold(cell):
         cell["source"] = TITLE.sub("", source_of(cell), count=1)
 
 
-def keep_dark_pictures(cell, folder):
-    """Write the pictures for dark paper into a folder; note the names of the files."""
+def mark_photographs(cell):
+    """Give what a cell shows the class photograph where its metadata ask for light."""
     for output in cell.get("outputs", []):
-        shown = output.get("data", {})
-        picture = base64.b64decode("".join(shown.pop(DARK, "")))
-        if "image/png" in shown:
-            name = f"{hashlib.sha256(picture).hexdigest()}.png" if picture else ""
-            cell["metadata"].setdefault("dark", []).append(name)
-            if name:
-                folder.mkdir(parents=True, exist_ok=True)
-                (folder / name).write_bytes(picture)
+        for about in output.get("metadata", {}).values():
+            if isinstance(about, dict) and about.get("needs_background") == "light":
+                image = (
+                    cell["metadata"].setdefault("mystnb", {}).setdefault("image", {})
+                )
+                image["classes"] = "photograph"
 
 
 def require(fits, cell, needed):
@@ -179,12 +171,11 @@ def blocks(cell):
 
 
 def shape_page(app, doctree):
-    """Fold code, put pictures beside their dark ones, and box questions."""
+    """Fold code, and box questions."""
     for cell in [*doctree.findall(is_cell)]:
         about = cell["cell_metadata"]
         if "fold" in about:
             fold(cell, about["fold"])
-        add_dark_pictures(cell, about.get("dark", []))
     for comment in [*doctree.findall(nodes.comment)]:
         begin = BEGIN.fullmatch(comment.astext())
         if begin:
@@ -206,19 +197,6 @@ def fold(cell, summary):
 def html(text):
     """Return a node that is this text on the page."""
     return nodes.raw("", text, format="html")
-
-
-def add_dark_pictures(cell, names):
-    """Put a dark picture behind each picture that has one; the theme shows either."""
-    kept = (node for node in cell.findall(nodes.container) if "mime_type" in node)
-    pictures = [node[0] for node in kept if node["mime_type"] == "image/png"]
-    for light, name in zip(pictures, names, strict=False):
-        if name:
-            dark = light.deepcopy()
-            dark["uri"] = posixpath.join(posixpath.dirname(light["uri"]), name)
-            light["classes"].append("only-light")
-            dark["classes"].append("only-dark")
-            light.parent.append(dark)
 
 
 def box(comment, right):

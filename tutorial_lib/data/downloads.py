@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tutorial_lib.data.subwords import SubwordTokenizer, read_tokenizer
-from tutorial_lib.progress_bar import progress_bar
+from tutorial_lib.notebook import progress_bar
 
 # The file at manythings.org/anki grows with time. This is its copy of 167,130 lines at
 # Dive into Deep Learning, whose authors publish the SHA-1 with the address.

@@ -1,4 +1,4 @@
-"""Charts: curves, bars, and scores in the plane."""
+"""Charts: curves, points and bars."""
 
 import math
 from itertools import cycle
@@ -130,7 +130,7 @@ def _number_in_full(axis, locator=None):
         axis.set_minor_locator(NullLocator())
 
 
-def show_bars(bars, labels, *, baselines=None, xlabel="", ylabel="weight"):
+def show_bars(bars, labels, *, baselines=None, ylabel="weight"):
     """Show one bar chart for each title in ``bars``, all on one scale.
 
     ``bars`` maps a title to values (bar,); ``labels`` names the bars. Where there is
@@ -140,7 +140,8 @@ def show_bars(bars, labels, *, baselines=None, xlabel="", ylabel="weight"):
     words = [str(label) for label in labels]
     fit = int((WIDTH - 0.6) / (NUMBER * len(words) + 0.2))
     columns = next((c for c in range(fit, 1, -1) if len(bars) % c == 0), 1)
-    rows, pitch = -(-len(bars) // columns), (WIDTH - 0.6) / columns / len(words)
+    rows = -(-len(bars) // columns)
+    pitch = (WIDTH - 0.6) / columns / len(words)  # inches from bar to bar
     longest = LETTER * (max(map(len, "\n".join(words).split("\n"))) + 1)
     turned = {} if longest < pitch else {"rotation": 40, "ha": "right"}
     size = (WIDTH, 1.1 * rows + 1.4 if rows > 1 else 2.6)
@@ -153,7 +154,7 @@ def show_bars(bars, labels, *, baselines=None, xlabel="", ylabel="weight"):
             ax.set_title(title)
             ax.margins(y=0.2)
             _draw_baselines(ax, baselines or {}, len(words))
-        name_axes(axes, columns, xlabel=xlabel, ylabel=ylabel)
+        name_axes(axes, columns, xlabel="", ylabel=ylabel)
         add_legend(fig, axes, least=1)
     return fig
 

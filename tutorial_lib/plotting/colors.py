@@ -1,11 +1,8 @@
 """Colors: the palette of the book's figures, and where a color stands for a number.
 
-Every color has a twin for dark paper, beside it; whoever draws takes the light one, and
-``dark`` puts its twin in place. A query is blue, a key orange and a value green,
-wherever one is drawn. Live figures have the same colors as variables of CSS
-(``--accent``); the book's own style says them once more in book.css.
-
-This module does not know who draws with the colors.
+A query is blue, a key orange and a value green, wherever one is drawn. Static figures
+take the light colors; live ones have them, and beside each its twin for dark pages, as
+variables of CSS (``--accent``). The book's own style says them once more in book.css.
 """
 
 PALETTE = {  # on white paper, and on dark
@@ -39,7 +36,9 @@ DARK_SCALES = {
     "#d5705a #ff9d87 #ffcdbf",
 }
 UNDEFINED = "#c8ccd2"  # a cell that has no number
-MIDDLE = 0.179  # the luminance on which black can be read as well as white
+MIDDLE = (
+    0.25  # the luminance at which black and white can be read equally, light or dark
+)
 
 
 def scale(name, scales=LIGHT_SCALES):
@@ -57,22 +56,16 @@ def is_scaled(ax):
     return any(image.get_cmap().name in LIGHT_SCALES for image in ax.images)
 
 
-def ink_numbers(ax):
-    """Write each number that stands on a cell of the image in what can be read there.
+def ink_on(cell):
+    """Return the colors of a number on a ``cell`` of this color, and of its outline.
 
-    A number's box, if it has one, gets the color of the cell.
+    The outline is what keeps a number legible on a cell of medium brightness, on a page
+    that shows the figure as it is, and on a dark one that turns light and dark around.
     """
-    [image] = ax.images
-    cells = image.to_rgba(image.get_array())
-    rows, columns = cells.shape[:2]
-    for number in ax.texts:
-        x, y = map(round, number.get_position())
-        if not (0 <= y < rows and 0 <= x < columns):
-            continue
-        cell = cells[y, x]
-        number.set_color("black" if luminance(cell[:3]) > MIDDLE else "white")
-        if box := number.get_bbox_patch():
-            box.set_facecolor(cell)
+    red, green, blue = cell[:3]
+    if luminance((red, green, blue)) > MIDDLE:
+        return "black", (red / 2 + 0.5, green / 2 + 0.5, blue / 2 + 0.5)
+    return "white", (red / 2, green / 2, blue / 2)
 
 
 def luminance(color):

@@ -7,14 +7,17 @@ says what they mean.
 
 import torch
 
-from tutorial_lib.plotting.colors import LIGHT, ink_numbers, scale
+from tutorial_lib.plotting.colors import LIGHT, ink_on, scale
 from tutorial_lib.plotting.panels import LETTER, WIDTH, array, name_axes, open_panels
 
 NUMBERED = 8  # so many rows and columns, at most, have numbers
 SMALLEST = 6.5  # points of a number
+OUTLINE = 1.5  # points around a number
 LARGEST = 0.5  # inches of a cell
-NARROW, SLANTED = 0.17, 0.21  # inches that words below a panel need, each
-COLOR_BAR, GAP = 0.75, 0.12  # inches
+NARROW = 0.17  # inches that a word below a panel needs
+SLANTED = 0.21  # and a word that is turned
+COLOR_BAR = 0.75  # inches
+GAP = 0.12  # inches between panels
 HATCHED = {"ec": "#8b929b", "fill": False, "hatch": "////", "lw": 0}
 
 
@@ -123,8 +126,10 @@ def _draw_cells(ax, cells, hidden, limits):
 def _write_numbers(axes, panels, hidden, cell):
     """Write numbers where they fit; a hidden weight that is not 0 is seen, as a leak.
 
-    Boxes keep the hatching off them.
+    Boxes in the color of the cell keep the hatching off them.
     """
+    from matplotlib.patheffects import withStroke
+
     digits = 0 if panels.eq(panels.round()).all() else 2
     shown = ~(hidden & panels.eq(0))
     texts = [f"{number:.{digits}f}" for number in panels[shown].tolist()]
@@ -132,13 +137,16 @@ def _write_numbers(axes, panels, hidden, cell):
     size = min(8, 72 * cell / (0.62 * (max(map(len, texts), default=0) + 0.3)))
     if max(panels.shape[1:]) > NUMBERED or size < SMALLEST:
         return
+    images = [ax.images[0] for ax in axes]
+    colors = [image.to_rgba(image.get_array()) for image in images]
     for (panel, query, key), text in zip(shown.nonzero().tolist(), texts, strict=True):
-        style = {"ha": "center", "va": "center", "fontsize": size}
+        color = colors[panel][query, key]
+        ink, outline = ink_on(color)
+        style = {"ha": "center", "va": "center", "fontsize": size, "color": ink}
+        style["path_effects"] = [withStroke(linewidth=OUTLINE, foreground=outline)]
         if hidden[panel, query, key]:
-            style["bbox"] = {"lw": 0, "pad": 1}
+            style["bbox"] = {"facecolor": color, "lw": 0, "pad": 1}
         axes[panel].text(key, query, text, **style)
-    for ax in axes:
-        ink_numbers(ax)
 
 
 def _add_bar(fig, axes, image, label, is_below, panels):
@@ -253,7 +261,8 @@ class Layout:
             fits = (c for c in range(most, 1, -1) if cell(c) >= self._needed())
             self.columns = next(fits, 1)
             self.rows = -(-count // self.columns)
-        self.cell, self.margin = cell(self.columns), margin(self.columns)
+        self.cell = cell(self.columns)
+        self.margin = margin(self.columns)
 
     def _needed(self):
         """Return the inches that a cell needs for its word, or for being seen."""

@@ -1,7 +1,4 @@
-"""Images: in rows, with a frame each, and colored where attention lies.
-
-This module knows no model: images and weights go in.
-"""
+"""Images: in rows, with a frame each, and colored where attention lies."""
 
 import numpy as np
 
@@ -23,13 +20,15 @@ def show_images(images, weights=None, *, outline=None, titles=None, columns=None
     True in patches that get a frame. Raises ValueError for images of another shape, and
     unless there are as many of all that is given.
     """
-    images, none = [array(image) for image in images], [None] * len(images)
+    images = [array(image) for image in images]
+    none = [None] * len(images)
     beside = [none if one is None else one for one in (weights, outline, titles)]
     _check(images, beside)
     ink = np.concatenate([[0], *(one.ravel() for one in images if one.ndim == 2)])
     columns = min(columns or (8 if titles is None else 4), len(images))
     height, width = images[0].shape[-2:]
-    side, rows = min(WIDTH / columns, 2.3), -(-len(images) // columns)
+    side = min(WIDTH / columns, 2.3)
+    rows = -(-len(images) // columns)
     size = side * columns, rows * (side * height / width + 0.3 * (titles is not None))
     options = {"size": size, "layout": "compressed"}
     with open_panels(len(images), columns, **options) as (fig, axes):

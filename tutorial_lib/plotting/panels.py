@@ -11,7 +11,9 @@ from tutorial_lib.plotting.colors import CURVES, LIGHT
 
 WIDTH = 4.6  # inches
 LETTER = 0.085  # inches that a letter takes, at 10 points
-BLUE, INK, GREY = LIGHT["query"], LIGHT["ink"], LIGHT["quiet"]
+BLUE = LIGHT["query"]
+INK = LIGHT["ink"]
+GREY = LIGHT["quiet"]
 CYCLE = (BLUE, LIGHT["key"], LIGHT["value"], *(light for light, _ in CURVES))
 INKED = ("text.color", "axes.labelcolor", "xtick.labelcolor", "ytick.labelcolor")
 STYLE = {
@@ -57,7 +59,8 @@ def name_axes(axes, columns, *, xlabel, ylabel):
     rows = -(-len(axes) // columns)
     for i, ax in enumerate(axes):
         row, column = divmod(i, columns)
-        lowest, first = i + columns >= len(axes), column == 0
+        lowest = i + columns >= len(axes)
+        first = column == 0
         ax.tick_params(labelbottom=lowest, labelleft=first)
         if not isinstance(xlabel, str):
             ax.set_xlabel(xlabel[i])

@@ -1,0 +1,253 @@
+"""The model that writes in the page: its numbers, and what a reader does with it."""
+
+import json
+
+import pytest
+import torch
+from figures_in_browser import LETTERS, WRITER, press, readout, writing
+
+from tutorial_figures import show_writing
+from tutorial_figures.fragment import shipped
+from tutorial_figures.writing import encode, in_8_bits
+from tutorial_lib.gpt import GPT
+from tutorial_lib.interpret import ablate_head, record_attention
+
+CODE = "".join(map(shipped, ("base.js", "colors.js", "writing_model.js")))
+READ = """
+const [step, cache] = [writingModel(data), { layers: [] }];
+const read = tokens.map((token) => step(token, cache, new Set(off)));
+return { logits: read.map(({ logits }) => [...logits]), maps: read.at(-1).maps };
+"""
+WRITE = """
+const settings = { temperature: 0.7, p: 0.9, seed: 3 };
+const ask = { prompt: tokens, off, settings, until, since: 0 };
+const steps = makeWriter(data);
+const first = steps({ ...ask, until: 20 });
+return [steps(ask), makeWriter(data)(ask), first];
+"""
+TEXT = "a bad cab\ndeed"
+
+
+@pytest.fixture(scope="module")
+def gpt():
+    torch.manual_seed(1)
+    model = GPT(len(LETTERS), 16, 4, 2, max_tokens=24)
+    for weight in model.parameters():
+        torch.nn.init.normal_(weight, std=0.5)
+    return in_8_bits(model).eval()
+
+
+def by_javascript(shown, figure, program, off=(), **values):
+    """Run a program with the figure's model in the browser."""
+    values = values | {
+        "data": figure.data,
+        "tokens": encode(TEXT, LETTERS),
+        "off": [*off],
+    }
+    call = """([code, names, values]) =>
+        JSON.stringify(Function(...names, code)(...values))"""
+    given = [CODE + program, [*values], [*values.values()]]
+    return json.loads(shown(writing()).evaluate(call, given))
+
+
+def by_torch(model, off=()):
+    """Return the logits after each token, and the last token's weights by head."""
+    tokens = torch.tensor([encode(TEXT, LETTERS)])
+    with torch.no_grad(), record_attention(model) as maps:
+        logits = model(tokens)[0]
+    return logits, torch.cat([weights[0, :, -1] for weights in maps.values()])
+
+
+@pytest.mark.parametrize("kind", ["Llama", "GPT"])
+def test_logits_and_weights_are_those_of_torch(shown, gpt, kind):
+    model = WRITER if kind == "Llama" else gpt
+    result = by_javascript(shown, show_writing(model, LETTERS, "a", length=9), READ)
+    logits, maps = by_torch(model)
+    assert torch.allclose(torch.tensor(result["logits"]), logits, atol=1e-4, rtol=0)
+    assert torch.allclose(torch.tensor(result["maps"]), maps, atol=1e-5)
+
+
+def test_a_head_that_is_off_is_one_that_is_ablated(shown):
+    result = by_javascript(shown, writing(), READ, off=[5])  # layer 1, head 1
+    with ablate_head(WRITER.layers[1].attention.W_O, 1, 4):
+        logits, _ = by_torch(WRITER)
+    assert torch.allclose(torch.tensor(result["logits"]), logits, atol=1e-4, rtol=0)
+    assert not torch.allclose(logits, by_torch(WRITER)[0], atol=0.1)
+
+
+def test_the_same_draws_write_the_same_text_also_beyond_the_model_s_length(shown):
+    later, whole, first = by_javascript(shown, writing(), WRITE, until=90)
+    assert later == whole and len(whole["tokens"]) == len(whole["steps"]) == 90
+    assert first["tokens"] == whole["tokens"][:20]
+    assert whole["tokens"][: len(TEXT)] == encode(TEXT, LETTERS)
+    probs = torch.tensor([step["probs"] for step in whole["steps"]])
+    assert torch.allclose(probs.sum(dim=-1), torch.ones(90), atol=1e-4)
+    assert (probs == 0).any()  # what top-p cut
+
+
+def test_temperature_and_top_p_are_those_of_the_library(shown):
+    from tutorial_lib.decoding import apply_temperature, top_p
+
+    *_, first = by_javascript(shown, writing(), WRITE, until=20)
+    logits, _ = by_torch(WRITER)
+    probs = top_p(apply_temperature(logits, 0.7), 0.9).softmax(dim=-1)
+    result = torch.tensor([step["probs"] for step in first["steps"][: len(TEXT)]])
+    assert torch.allclose(result, probs, atol=1e-5)
+
+
+def test_a_text_of_other_words_is_refused_where_the_figure_is_made():
+    with pytest.raises(ValueError, match="does not know: 'x'"):
+        show_writing(WRITER, LETTERS, "ax", length=9)
+    with pytest.raises(ValueError, match="3 words do not name"):
+        show_writing(WRITER, ["a", "b", "c"], "a")
+    with pytest.raises(ValueError, match="at most 24, got 25"):
+        show_writing(WRITER, LETTERS, "a", length=25)
+
+
+# --- What a reader does -----------------------------------------------------------
+
+
+def text_of(page):
+    return page.locator(".text").text_content()
+
+
+def wait_for_text(page, condition):
+    page.wait_for_function(
+        f"""() => {{
+        const shown = document.querySelector("[data-figure]").shadowRoot;
+        const text = shown.querySelector(".text").textContent;
+        return {condition};
+        }}"""
+    )
+
+
+def test_nothing_is_computed_before_it_is_asked_for(shown):
+    page = shown(writing())
+    text = text_of(page)
+    assert text.startswith("a bad cab") and len(text) == 20
+    assert "Continue, or begin with a text of your own." in readout(page)
+    assert page.locator(".next .label").count() == 7  # as they were stored
+    assert page.evaluate("performance.getEntriesByType('resource').length") == 0
+
+
+def test_a_prompt_is_gone_on_with_and_a_head_that_is_off_changes_what_follows(shown):
+    page = shown(writing())
+    page.get_by_label("a text to go on with").fill("bad ")
+    page.keyboard.press("Enter")
+    wait_for_text(page, "text.startsWith('bad ') && text.length >= 64")
+    before = text_of(page)
+    page.get_by_role("button", name="layer 0, head 2").focus()
+    press(page, " ")
+    wait_for_text(page, f"text !== {json.dumps(before)} && text.startsWith('bad ')")
+    assert text_of(page) != before
+    assert "Heads that are off: 1 of 8" in readout(page)
+    press(page, " ")
+    wait_for_text(page, f"text === {json.dumps(before)}")
+
+
+def test_what_is_seen_at_first_is_what_the_page_writes(shown):
+    page = shown(writing())
+    stored = text_of(page)
+    page.locator(".text").focus()
+    press(page, "ArrowLeft")
+    page.locator(".next .drawn").wait_for()
+    assert text_of(page) == stored
+    assert page.locator(".chosen").text_content() == stored[-2]
+
+
+def test_letters_that_the_model_does_not_know_are_named(shown):
+    page = shown(writing())
+    page.get_by_label("a text to go on with").fill("badger")
+    page.keyboard.press("Enter")
+    assert "does not know" in readout(page) and "g" in readout(page)
+    assert text_of(page).startswith("a bad cab")
+
+
+def test_it_writes_letter_by_letter_until_it_is_paused(shown):
+    page = shown(writing())
+    page.get_by_role("button", name="Continue").click()
+    wait_for_text(page, "text.length > 24")
+    page.get_by_role("button", name="Pause").click()
+    kept = len(text_of(page))
+    page.get_by_role("button", name="Next token").click()
+    wait_for_text(page, f"text.length > {kept}")
+
+
+def test_arrow_keys_choose_a_token_and_show_what_was_likely_there(shown):
+    page = shown(writing())
+    for length in (21, 22, 23):
+        page.get_by_role("button", name="Next token").click()
+        wait_for_text(page, f"text.length === {length}")
+    page.locator(".text").focus()
+    press(page, "ArrowLeft", "ArrowLeft")
+    drawn = page.locator(".next .drawn")
+    at = page.locator(".chosen")
+    assert text_of(page)[-3] == at.text_content()
+    assert drawn.text_content() == text_of(page)[-2].replace(" ", "␣").replace(
+        "\n", "↵"
+    )
+
+
+CHOSEN = """() => {
+  const { shadowRoot } = document.querySelector("[data-figure]");
+  const tokens = [...shadowRoot.querySelector(".text").children];
+  return tokens.findIndex((token) => token.matches(".chosen"));
+}"""
+
+
+def test_home_and_end_go_to_the_first_and_the_last_token(shown):
+    page = shown(writing())
+    page.locator(".text").focus()
+    press(page, "Home")
+    assert page.evaluate(CHOSEN) == 0
+    press(page, "End")
+    assert page.evaluate(CHOSEN) == len(text_of(page)) - 1
+
+
+def test_all_heads_are_switched_off_and_on_by_one_button(shown):
+    page = shown(writing())
+    page.get_by_role("button", name="All heads off").click()
+    page.locator(".readout", has_text="off: 8 of 8").wait_for()
+    assert page.locator(".panel [aria-pressed=true]").count() == 0
+    page.get_by_role("button", name="All heads on").click()
+    page.get_by_role("button", name="All heads off").wait_for()
+    assert page.locator(".panel [aria-pressed=false]").count() == 0
+
+
+def test_what_a_long_text_loses_is_said(shown):
+    page = shown(writing())
+    page.get_by_label("a text to go on with").fill("a" + "bad " * 60)
+    page.keyboard.press("Enter")
+    page.locator(".readout", has_text="The first 41 tokens were left out.").wait_for()
+    assert text_of(page).startswith("bad bad")
+
+
+SLOW = """
+const Fast = Worker;
+window.Worker = class extends Fast {
+  postMessage(data) { setTimeout(() => super.postMessage(data), data.id && 1500); }
+};
+"""
+
+
+def test_a_reader_who_waits_is_told_what_for(shown):
+    page = shown(writing(), script=SLOW)
+    page.get_by_role("button", name="Next token").click()
+    page.locator(".readout", has_text="Computing …").wait_for()
+    wait_for_text(page, "text.length === 21")
+    assert "After" in readout(page) and "Computing" not in readout(page)
+
+
+BROKEN = """
+window.Worker = class {
+  postMessage() { setTimeout(() => this.onerror()); }
+};
+"""
+
+
+def test_where_nothing_can_be_computed_the_reader_is_not_left_waiting(shown):
+    page = shown(writing(), script=BROKEN)
+    page.get_by_role("button", name="Next token").click()
+    page.locator(".readout", has_text="Cannot compute here.").wait_for()
+    page.wait_for_timeout(600)
+    assert readout(page) == "Cannot compute here."

@@ -1,0 +1,108 @@
+"""Numbers that chapters quote from a benchmark, or from each other, are those there.
+
+A notebook is read in Jupyter, too, where nothing could fill a number in.
+"""
+
+import ast
+import importlib
+import re
+import statistics
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools.notebooks import chapters, read_notebook, source_of
+
+pytest.importorskip("sphinx")
+ROOT = Path(__file__).parents[1]
+sys.path.append(str(ROOT / "book" / "_ext"))
+RESULTS = importlib.import_module("results")
+BENCHMARKS = ROOT / "benchmarks"
+
+
+def cell_of(chapter, name):
+    [path] = chapters(ROOT, [chapter])
+    [cell] = [cell for cell in read_notebook(path)["cells"] if cell["id"] == name]
+    return cell
+
+
+def learning_curve(model, part="unseen"):
+    """Return the model's exact match on two clauses, by its training pairs."""
+    run = {"model": model, "steps": "2632", "seed": "0", "learning_rate": "0.005"}
+    rows = RESULTS.read(BENCHMARKS, "one_vector.csv", **run)
+    return {
+        int(row["pairs"]): round(float(row[f"{part}, 2 clauses"]), 2) for row in rows
+    }
+
+
+def quotes_of_learning_curves():
+    """Yield (chapter, cell, text) for each number that chapter 5 tells."""
+    fixed = learning_curve("fixed context")
+    seen = learning_curve("fixed context", part="seen")
+    few = learning_curve("attention")[1500]
+    yield "05", "capacity-told", f"It is {seen[6000]:.2f}: of the first 1,000"
+    yield "05", "curves-intro", f"the same model gets {fixed[6000]}."
+    reached = f"reaches {fixed[24000]}; attention gets {few} with 1,500."
+    yield "05", "curves-told", reached
+
+
+def quotes_of_matching():
+    """Yield (chapter, cell, text) for each row of chapter 16's table."""
+    for rule in ("matching", "raster order"):
+        cells = []
+        for steps in ("400", "1200"):
+            rows = RESULTS.read(BENCHMARKS, "matching.csv", rule=rule, steps=steps)
+            runs = RESULTS.column(rows, "exact match")
+            mean = statistics.mean(runs)
+            cells.append(f"{mean:.2f} ({min(runs):.2f}–{max(runs):.2f})")
+        yield "16", "order-ranges", f"| {rule} | {cells[0]} | {cells[1]} |"
+
+
+def quotes_of_llama():
+    """Yield (chapter, cell, text) for each row of the excursion on Llama."""
+    for change in ("GPT-2", "RMSNorm, no biases", "SwiGLU", "RoPE", "GQA"):
+        rows = RESULTS.read(BENCHMARKS, "llama.csv", change=change)
+        losses = [f"{loss:.2f}" for loss in RESULTS.column(rows, "nats_valid")]
+        steps = statistics.median_low(int(row["steps"]) for row in rows)
+        parameters = int(rows[0]["parameters"])
+        kept = int(rows[0]["cache_bytes_per_token"])
+        numbers = f"| {', '.join(losses)} | {steps:,} | {parameters:,} | {kept:,} |"
+        yield "x_llama", "changes", f"{change} {numbers}"
+
+
+QUOTES = [*quotes_of_learning_curves(), *quotes_of_matching(), *quotes_of_llama()]
+
+
+@pytest.mark.parametrize(("chapter", "cell", "text"), QUOTES)
+def test_a_chapter_quotes_the_numbers_of_its_benchmark(chapter, cell, text):
+    assert text in source_of(cell_of(chapter, cell))
+
+
+@pytest.mark.parametrize(
+    ("name", "model"), [("fixed_context", "fixed context"), ("attention", "attention")]
+)
+def test_the_learning_curves_of_chapter_5_are_those_of_the_runs(name, model):
+    lists = {}
+    for line in ast.parse(source_of(cell_of("05", "curves"))).body:
+        if isinstance(line, ast.Assign) and isinstance(line.value, ast.List):
+            lists[line.targets[0].id] = ast.literal_eval(line.value)
+    runs = learning_curve(model)
+    assert lists[name] == [runs[pairs] for pairs in lists["training_pairs"]]
+
+
+def test_chapter_11_quotes_the_exact_matches_of_chapter_6():
+    printed = cell_of("06", "compare-table")["outputs"][0]["data"]["text/plain"]
+    rows = re.findall(r"^[123] +\S+ +(\S+)", "".join(printed), re.MULTILINE)
+    assert len(rows) == 3
+    quoted = "got {}, {} and {}".format(*rows)
+    assert quoted in source_of(cell_of("11", "accuracy-told"))
+
+
+def test_the_stored_excursion_on_llama_ran_the_published_model():
+    shown = str(cell_of("x_llama", "load")["outputs"])
+    shown += str(cell_of("x_llama", "story")["outputs"])
+    assert "random" not in shown, (
+        "download stories260K, then: make notebooks CH=x_llama"
+    )
+    assert "Lily and Tom went to the park. They saw a big pond." in shown

@@ -1,0 +1,290 @@
+"""Recording: keep the weights of every attention layer while a model runs.
+
+Two hooks say which module runs. A `TorchFunctionMode` sees every torch function that
+the model calls. Fused attention never holds its weights, so it is asked for them beside
+the call; the weights of a softmax are followed until they multiply values.
+"""
+
+import warnings
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch.nn.modules.module import (
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+)
+from torch.overrides import TorchFunctionMode
+from torch.utils.weak import WeakTensorKeyDictionary
+
+SOFTMAX = ["softmax", "special_softmax"]
+PRODUCTS = ["matmul", "mm", "bmm", "einsum"]
+# What may happen to weights between the softmax and the values; weights.mT is a
+# __get__, and weights[:, None] a __getitem__.
+STEPS = [
+    *["__get__", "__getitem__", "bfloat16", "clone", "contiguous", "detach", "div"],
+    *["double", "dropout", "expand", "flatten", "float", "half", "masked_fill"],
+    *["movedim", "mul", "nan_to_num", "permute", "reshape", "squeeze", "swapaxes"],
+    *["to", "transpose", "tril", "triu", "type", "type_as", "unflatten", "unsqueeze"],
+    *["view", "view_as", "where"],
+]
+# What makes something else of them, though it may multiply values, too.
+LOSES = [
+    *["add", "as_strided", "cat", "chunk", "index_select", "mean", "narrow", "pad"],
+    *["repeat", "repeat_interleave", "select", "split", "stack", "sub", "unbind"],
+]
+
+
+@contextmanager
+def record_attention(model):
+    """Record the attention weights of every layer of ``model`` within a ``with`` block.
+
+    Yields a dictionary from the name of each module that attends ("" is the model
+    itself) to its weights (batch, head, query, key), detached and before dropout. It is
+    the innermost module whose ``forward`` runs that attends. Each call of the model
+    starts afresh, and so does each call of a part of it, for the layers in that part:
+    after decoding token by token the maps are those of the last step. A layer that runs
+    several times within one call has its queries joined.
+
+    Attention is ``F.scaled_dot_product_attention``, with the heads it is given, and
+    ``nn.MultiheadAttention`` and all that is made of it. Besides, it is a softmax over
+    the last axis that multiplies something by ``@``, ``bmm`` or ``einsum``, and may be
+    masked, reshaped or dropped out before. A query that may attend to nothing has
+    weights 0. A module whose weights go another way, such as in pieces, has no map, and
+    a warning names it.
+
+    Outputs stay the same, but torch's own layers in evaluation leave their fast path,
+    which moves the seventh digit, and writes zeros over padding. Raises ValueError if
+    something in the model is compiled, scripted or traced, if the model ran and no
+    attention in it could be recorded, and for weights that make no one map.
+    """
+    for name, module in model.named_modules():
+        if _is_compiled(module):
+            raise ValueError(
+                f"what runs in the module {name!r} cannot be seen: record the model "
+                "from before torch.compile, torch.jit, torch.fx or torch.export"
+            )
+    recorder = _Recorder(model)
+    begins = register_module_forward_pre_hook(recorder.begin)
+    ends = register_module_forward_hook(recorder.end, always_call=True)
+    with begins, ends, recorder:
+        yield recorder.maps
+    recorder.report()
+
+
+def _is_compiled(module):
+    is_traced = isinstance(module, (torch.jit.ScriptModule, torch.fx.GraphModule))
+    compiled_call = getattr(module, "_compiled_call_impl", None)
+    is_wrapper = hasattr(module, "_orig_mod")  # around what torch.compile was given
+    has_compiled = hasattr(module.forward, "_torchdynamo_orig_callable")
+    return is_traced or compiled_call is not None or is_wrapper or has_compiled
+
+
+class _Followed(NamedTuple):
+    """Weights on their way from a softmax to the values."""
+
+    weights: torch.Tensor | None  # without dropout; None: they are not followed further
+    softmax: object  # stands for the softmax that they are from
+    batch_and_head: torch.Size | None  # the sizes of these axes, if they were merged
+
+
+class _Recorder(TorchFunctionMode):
+    """Sees every torch function of a running model, and keeps the attention weights."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+        self.names = {module: name for name, module in model.named_modules()}
+        self.running = []  # names of modules, the innermost last
+        self.called = None  # what was called anew since a map was made
+        self.ran = False
+        self.followed = WeakTensorKeyDictionary()  # the model's tensors
+        self.maps = {}
+        self.softmaxes = {}  # which softmax each map was last made of
+        self.missed = {}  # names of modules without a map
+
+    def begin(self, module, inputs):
+        """Note that a module runs."""
+        if module in self.names:
+            if not self.running:
+                self.called = module
+            self.running.append(self.names[module])
+            self.ran = True
+
+    def end(self, module, inputs, outputs):
+        """Note that a module has run."""
+        if module in self.names:
+            self.running.pop()
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        """Let the function run as it would, then see what it attended to."""
+        kwargs = kwargs or {}
+        result = function(*args, **kwargs)
+        if self.running:
+            with torch.DisableTorchFunction(), torch.no_grad():  # nobody records this
+                self.see(function, args, kwargs, result)
+        return result
+
+    def see(self, function, args, kwargs, result):
+        """Keep the weights of a fused function, begin to follow a softmax, or go on."""
+        name = getattr(function, "__name__", "")
+        if not name.startswith("__"):
+            name = name.removesuffix("_")  # in place: mul_, masked_fill_
+        if function is F.scaled_dot_product_attention:
+            self.keep(_fused_weights(*args, **kwargs), object())
+        elif function is F.multi_head_attention_forward:
+            self.keep(_multi_head_weights(*args, **kwargs), object())
+        elif name in SOFTMAX:
+            self.begin_to_follow(result, *args, **kwargs)
+        elif name in PRODUCTS + STEPS + LOSES:
+            followed = [x for x in _tensors(args) if x in self.followed]
+            if followed:
+                self.follow(followed[0], name, function, args, kwargs, result)
+
+    def begin_to_follow(self, result, input, dim=None, *_, **__):
+        """Follow the result of a softmax, if it is over the last axis."""
+        if input.ndim > 1 and dim in (-1, input.ndim - 1):
+            nothing = input.isneginf().all(dim=-1, keepdim=True)  # to attend to
+            weights = result.detach().masked_fill(nothing, 0)
+            self.followed[result] = _Followed(weights, object(), None)
+
+    def follow(self, tensor, name, function, args, kwargs, result):
+        """Go on with a tensor of weights, which is among the arguments."""
+        before = self.followed[tensor]
+        if name in PRODUCTS:
+            self.multiply(tensor, args)
+        elif name == "mul" and result.numel() > tensor.numel():
+            if before.weights is not None:
+                self.miss()  # a sum makes attention of it
+        elif before.weights is None or name in LOSES:
+            for one in _tensors([result]):
+                self.followed[one] = before._replace(weights=None)
+        elif name == "dropout":
+            self.followed[result] = before
+        elif torch.is_tensor(result):
+            args = [before.weights if arg is tensor else arg for arg in args]
+            weights = function(*args, **kwargs)
+            after = before._replace(weights=weights)
+            if weights.numel() < tensor.numel():  # weights[:, :, 1:]
+                after = before._replace(weights=None)
+            elif before.weights.ndim == 4 and weights.ndim == 3:
+                after = after._replace(batch_and_head=before.weights.shape[:2])
+            self.followed[result] = after
+
+    def multiply(self, tensor, args):
+        """Keep a tensor of weights that multiplies values, if keys are summed over."""
+        weights, softmax, sizes = self.followed[tensor]
+        place = [arg is tensor for arg in args].index(True)
+        if weights is not None and isinstance(args[0], str):
+            weights = _in_einsum(weights, args[0], place - 1)
+        elif weights is not None and place == 1:  # the values stand first
+            weights = weights.mT
+        if weights is None:
+            self.miss()
+            return
+        if sizes and weights.ndim == 3 and len(weights) == sizes.numel():
+            weights = weights.unflatten(0, sizes)
+        self.keep(torch.atleast_2d(weights), softmax)
+
+    def keep(self, weights, softmax):
+        """Make weights (..., query, key) the map of the module that runs."""
+        self.start_afresh()
+        name = self.running[-1]
+        while weights.ndim < 4:
+            weights = weights.unsqueeze(-3)
+        weights = weights.flatten(0, -4).clone()  # (batch, head, query, key)
+        try:
+            weights.flatten()[:1].tolist()
+        except RuntimeError as error:
+            raise ValueError(
+                f"the weights of {name!r} have no values to be recorded: run the model "
+                "outside torch.vmap, and not on the meta device"
+            ) from error
+        if name not in self.maps:
+            self.maps[name] = weights
+        elif softmax is not self.softmaxes[name]:
+            self.maps[name] = _join(self.maps[name], weights, name)
+        self.softmaxes[name] = softmax
+
+    def miss(self):
+        """Note that the module that runs has no map."""
+        self.start_afresh()
+        self.missed[self.running[-1]] = True
+
+    def start_afresh(self):
+        """Forget what the modules did that were called anew."""
+        if self.called is not None:
+            for part in self.called.modules():
+                self.maps.pop(self.names.get(part), None)
+                self.missed.pop(self.names.get(part), None)
+            self.called = None
+
+    def report(self):
+        """Say what could not be recorded."""
+        names = ", ".join(map(repr, self.missed))
+        for name in self.missed:
+            self.maps.pop(name, None)
+        if self.ran and not self.maps:
+            raise ValueError(
+                f"{type(self.model).__name__} ran, but no attention could be recorded: "
+                "in this thread, it used neither torch's own attention nor a softmax "
+                "over the last axis whose whole result multiplies values by @, bmm or "
+                "einsum"
+            )
+        if names:
+            warnings.warn(
+                "the maps are not of all attention: the weights of a softmax could not "
+                f"be followed in {names}",
+                stacklevel=4,
+            )
+
+
+def _fused_weights(query, key, value, attn_mask=None, dropout_p=0.0, **options):
+    """Return the weights of ``F.scaled_dot_product_attention``: values of 0 and 1."""
+    identity = torch.eye(key.shape[-2], dtype=value.dtype, device=value.device)
+    values = identity.expand(*value.shape[:-2], -1, -1)
+    return F.scaled_dot_product_attention(query, key, values, attn_mask, **options)
+
+
+def _multi_head_weights(query, *args, **kwargs):
+    """Return the weights of ``F.multi_head_attention_forward``, for every head."""
+    kwargs.update(need_weights=True, average_attn_weights=False, training=False)
+    weights = F.multi_head_attention_forward(query, *args, **kwargs)[1]
+    if all(x.isfinite().all() for x in (query, *args) if torch.is_tensor(x)):
+        weights = weights.nan_to_num(nan=0.0)  # the softmax over nothing
+    return weights if query.ndim == 3 else weights[None]  # (batch, head, query, key)
+
+
+def _in_einsum(weights, equation, place):
+    """Return weights with a query axis; None if they are not summed over the keys."""
+    terms, _, output = equation.replace(" ", "").partition("->")
+    terms = terms.split(",")
+    own = terms.pop(place)
+    if own[-1] in output:
+        return None
+    return weights.unsqueeze(-2) if own[-2] in "".join(terms) else weights
+
+
+def _tensors(args):
+    """List the tensors among arguments, and in lists of them."""
+    tensors = []
+    for arg in args:
+        if isinstance(arg, (tuple, list)):
+            tensors.extend(_tensors(arg))
+        elif torch.is_tensor(arg):
+            tensors.append(arg)
+    return tensors
+
+
+def _join(earlier, later, name):
+    """Append queries; an earlier query gives weight 0 to keys that came after it."""
+    if earlier.shape[:2] != later.shape[:2]:
+        raise ValueError(
+            f"the module {name!r} attended twice within one call, with (batch, head) = "
+            f"{tuple(earlier.shape[:2])} and {tuple(later.shape[:2])}, which make no "
+            "one map: record a part of the model that attends once"
+        )
+    keys = max(earlier.shape[-1], later.shape[-1])
+    padded = [F.pad(w, (0, keys - w.shape[-1])) for w in (earlier, later)]
+    return torch.cat(padded, dim=-2)
