@@ -33,7 +33,9 @@ def dot_products(kind, **options):
 
 def points_of(path):
     """Return the points (point, 2) of a path."""
-    points = [[float(n) for n in point.split(",")] for point in path[1:].split("L")]
+    points = []
+    for point in path[1:].split("L"):
+        points.append([float(number) for number in point.split(",")])
     return torch.tensor(points, dtype=torch.float64)
 
 

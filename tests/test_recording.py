@@ -272,7 +272,11 @@ class TestASoftmaxOfAPage:
         assert_close(maps[""], scores.softmax(dim=-1)[:, None, None])
 
     def test_a_softmax_of_two_layers_is_the_map_of_both(self):
-        model = Model(lambda x: model.b(w := x.softmax(-1), model.a(w, x)))
+        def attend_twice(x):
+            weights = x.softmax(dim=-1)
+            return model.b(weights, model.a(weights, x))
+
+        model = Model(attend_twice)
         model.a = Model(torch.matmul)
         model.b = Model(torch.matmul)
         x = torch.randn(3, 5, 5)
@@ -429,9 +433,10 @@ class TestWhatIsNotRecorded:
     @pytest.mark.parametrize("use", [*NOT_FOLLOWED.values(), *NO_ATTENTION])
     def test_where_nothing_is_recorded_an_error_says_so(self, use):
         message = "Model ran, but no attention could be recorded: .*"
+        model = softmax_model(use)
         with (
             pytest.raises(ValueError, match=message) as error,
-            record_attention(model := softmax_model(use)) as maps,
+            record_attention(model) as maps,
         ):
             model(*torch.randn(3, 3, 2, 5, 8))
         assert maps == {}
