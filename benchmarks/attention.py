@@ -79,8 +79,10 @@ class Ours(nn.Module):
         self.attention = MultiHeadAttention(d_model, num_heads)
 
     def forward(self, x, mask):
-        if isinstance(mask, str):
-            return self.attention(x, x, x, causal=mask == "causal")
+        if mask == "causal":
+            mask = causal_mask(x.shape[1])
+        elif mask == "none":
+            mask = None
         return self.attention(x, x, x, mask)
 
 

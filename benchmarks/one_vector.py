@@ -16,17 +16,31 @@ import argparse
 from pathlib import Path
 
 import torch
+import torch.nn.functional as F
 from records import Clock, append, provenance, read_done
 
 from tutorial_lib.data import Batches, load_translation
 from tutorial_lib.decoding import translate
 from tutorial_lib.metrics import exact_match
-from tutorial_lib.seq2seq import AttentionDecoder, Decoder, Encoder, Seq2Seq
+from tutorial_lib.seq2seq import (
+    AttentionDecoder,
+    Decoder,
+    Encoder,
+    Seq2Seq,
+    initialize,
+)
 from tutorial_lib.training import fit, token_losses, warmup_cosine
 
 SIZE = 64  # pairs in a batch
 SHORT, LONG = 658, 2632  # steps: 7 and 28 epochs of 6,000 pairs
-RUNS = [(6000, SHORT), *((pairs, LONG) for pairs in (6000, 24000, 1500, 12000, 3000))]
+RUNS = [  # training pairs and steps
+    (6000, SHORT),
+    (6000, LONG),
+    (24000, LONG),
+    (1500, LONG),
+    (12000, LONG),
+    (3000, LONG),
+]
 NAMES = (
     "fixed context",
     "attention",
@@ -37,34 +51,64 @@ KEY = "model", "pairs", "steps", "learning_rate", "seed"
 
 
 def build(name, data):
-    dropout = 0.2 if "dropout" in name else 0.0
     d_hidden = 128 if "256" in name else 64  # in each direction
-    encoder = Encoder(len(data.source_vocabulary), 64, d_hidden, dropout=dropout)
-    sizes = {"vocab_size": len(data.target_vocabulary), "d_embedding": 64}
-    sizes.update({"d_hidden": d_hidden, "d_encoder": 2 * d_hidden, "dropout": dropout})
+    encoder = Encoder(len(data.source_vocabulary), 64, d_hidden)
+    vocab_size = len(data.target_vocabulary)
     if name == "attention":
-        return Seq2Seq(encoder, AttentionDecoder(**sizes, d_attention=64))
-    return Seq2Seq(encoder, Decoder(**sizes))
+        decoder = AttentionDecoder(vocab_size, 64, d_hidden, 2 * d_hidden, 64)
+    else:
+        decoder = Decoder(vocab_size, 64, d_hidden, 2 * d_hidden)
+    model = Seq2Seq(encoder, decoder).apply(initialize)
+    if "dropout" in name:
+        add_dropout(model)
+    return model
+
+
+def add_dropout(model, probability=0.2):
+    """Drop parts of all embeddings and of what the last layer reads, in training."""
+
+    def drop_output(module, inputs, output):
+        return F.dropout(output, probability, module.training)
+
+    def drop_input(module, inputs):
+        return F.dropout(inputs[0], probability, module.training)
+
+    model.encoder.embedding.register_forward_hook(drop_output)
+    model.decoder.embedding.register_forward_hook(drop_output)
+    model.decoder.out.register_forward_pre_hook(drop_input)
 
 
 def train(name, data, pairs, steps, learning_rate, seed):
     torch.manual_seed(seed)
     model = build(name, data)
-    vocabularies = data.source_vocabulary, data.target_vocabulary
-    batches = Batches(data.train[:pairs], *vocabularies, batch_size=SIZE, seed=seed)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate)
-    plan = {"schedule": warmup_cosine(50, steps), "steps": steps, "seed": seed}
-    history = fit(model, batches, token_losses, optimizer=optimizer, **plan)
+    batches = Batches(
+        data.train[:pairs],
+        data.source_vocabulary,
+        data.target_vocabulary,
+        batch_size=SIZE,
+        seed=seed,
+    )
+    history = fit(
+        model,
+        batches,
+        token_losses,
+        optimizer=torch.optim.AdamW(model.parameters(), lr=learning_rate),
+        schedule=warmup_cosine(50, steps),
+        steps=steps,
+        seed=seed,
+    )
     return model, sum(history.losses[-90:]) / 90
 
 
 def evaluate(model, data, pairs):
     """Return the exact match of sentences with one clause, and with two."""
+    matches = []
     for clauses in (1, 2):
         chosen = [pair for pair in pairs if pair.clauses == clauses]
-        sources = [pair.source for pair in chosen]
-        outputs = translate(model, sources, data, progress=False)
-        yield f"{exact_match(outputs, [pair.target for pair in chosen]):.3f}"
+        outputs = translate(model, [pair.source for pair in chosen], data)
+        match = exact_match(outputs, [pair.target for pair in chosen])
+        matches.append(f"{match:.3f}")
+    return matches
 
 
 def main():
@@ -77,6 +121,7 @@ def main():
     options = parser.parse_args()
     torch.set_num_threads(1)
     data = load_translation("grammar", train=24000, held_out=1000)
+    parts = {"seen": data.train[:1000], "unseen": data.test}
     names = [options.only] if options.only else NAMES
     runs = [run for run in RUNS if options.pairs in (None, run[0])]
     for pairs, steps in runs:
@@ -87,11 +132,12 @@ def main():
                 continue
             clock = Clock()
             model, loss = train(name, data, *run[1:])
-            seconds = {"seconds": round(clock.seconds()), "loss": f"{loss:.4f}"}
-            for part, some in ("seen", data.train[:1000]), ("unseen", data.test):
-                one, two = evaluate(model, data, some)
-                seconds.update({f"{part}, 1 clause": one, f"{part}, 2 clauses": two})
-            append(options.out, key | seconds | provenance())
+            row = {"seconds": round(clock.seconds()), "loss": f"{loss:.4f}"}
+            for part, pairs_of_part in parts.items():
+                one, two = evaluate(model, data, pairs_of_part)
+                row[f"{part}, 1 clause"] = one
+                row[f"{part}, 2 clauses"] = two
+            append(options.out, key | row | provenance())
 
 
 if __name__ == "__main__":

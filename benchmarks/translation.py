@@ -27,22 +27,28 @@ import dataclasses
 import hashlib
 import itertools
 import multiprocessing
+import os
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
+import torch.nn.functional as F
 from records import Clock, append, provenance, read_done
 from subwords import Subwords
 from torch import nn
 
-from tutorial_lib import transformer
 from tutorial_lib.data import Batches, Vocabulary, detokenize, load_translation
 from tutorial_lib.decoding import translate
 from tutorial_lib.metrics import bleu, exact_match
 from tutorial_lib.notebook import progress_bar
 from tutorial_lib.seq2seq import AttentionDecoder, Decoder, Encoder, Seq2Seq
 from tutorial_lib.training import fit, token_losses, warmup_cosine
+from tutorial_lib.transformer import (
+    Transformer,
+    TransformerDecoder,
+    TransformerEncoder,
+)
 
 SECONDS = 96  # of CPU time, for training
 BATCH = 500  # French tokens, padding counted
@@ -150,29 +156,38 @@ def make_model(name, data, dropout):
     Press and Wolf (2017): the vectors are then learned from every prediction, not only
     where a word stands in the input.
     """
-    english, french = len(data.source_vocabulary), len(data.target_vocabulary)
+    english = len(data.source_vocabulary)
+    french = len(data.target_vocabulary)
     if name == "Transformer":
-        return make_transformer(english, french, dropout)
-    encoder = Encoder(english, 256, 128, dropout=dropout)
-    sizes = (french, 256, 256, 2 * 128)
-    if name == "attention":
-        decoder = AttentionDecoder(*sizes, 128, dropout=dropout)
+        sizes = (128, 4, 2)  # d_model, num_heads, num_layers
+        options = {"d_ff": 256, "max_tokens": 256}
+        encoder = TransformerEncoder(english, *sizes, **options)
+        decoder = TransformerDecoder(french, *sizes, **options)
+        model = Transformer(encoder, decoder)
     else:
-        decoder = Decoder(*sizes, dropout=dropout)
-    decoder.out.weight = decoder.embedding.weight
-    nn.init.normal_(decoder.embedding.weight, std=0.15)  # so that logits begin small
-    return Seq2Seq(encoder, decoder)
+        encoder = Encoder(english, 256, 128)
+        sizes = (french, 256, 256, 2 * 128)
+        if name == "attention":
+            decoder = AttentionDecoder(*sizes, 128)
+        else:
+            decoder = Decoder(*sizes)
+        decoder.out.weight = decoder.embedding.weight
+        nn.init.normal_(decoder.embedding.weight, std=0.15)  # so that logits are small
+        model = Seq2Seq(encoder, decoder)
+    add_dropout(model, dropout)
+    return model
 
 
-def make_transformer(english, french, dropout):
-    """Make a Transformer with the norm first."""
-    sizes = (128, 4, 256, 2)  # d_model, num_heads, d_ff, num_layers
-    options = {"max_tokens": 256, "norm_first": True, "dropout": dropout}
-    return transformer.Transformer(
-        transformer.Encoder(english, *sizes, **options),
-        transformer.Decoder(french, *sizes, **options),
-        tied=True,
-    )
+def add_dropout(model, rate):
+    """Drop outputs of embeddings, sub-layers and readouts in training."""
+
+    def drop(module, inputs, output):
+        return F.dropout(output, rate, module.training)
+
+    for name, module in model.named_modules():
+        is_last = name.endswith(("W_O", "W_2", "readout"))
+        if is_last or isinstance(module, nn.Embedding):
+            module.register_forward_hook(drop)
 
 
 class TokenBatches(Batches):
@@ -229,7 +244,7 @@ def score_valid(model, data, fresh):
 def score_test(model, data, fresh):
     """Translate the test sentences, greedily and with a beam, and the fresh ones."""
     sources, targets = zip(*((p.source, p.target) for p in data.test), strict=True)
-    outputs = translate(model, sources, data, progress=False)
+    outputs = translate(model, sources, data)
     written = sentences(outputs)
     references = sentences(targets)
     several = [sentences(data.references[source]) for source in sources]
@@ -249,7 +264,7 @@ def score_test(model, data, fresh):
 def written_like(model, data, pairs, num_beams=1):
     """Return the BLEU of what the model makes of some pairs."""
     sources = [pair.source for pair in pairs]
-    outputs = translate(model, sources, data, num_beams=num_beams, progress=False)
+    outputs = translate(model, sources, data, num_beams=num_beams)
     references = sentences([pair.target for pair in pairs])
     return f"{bleu(sentences(outputs), references).score:.2f}"
 
@@ -265,6 +280,7 @@ def sentences(word_lists, unknown="⁇"):
 
 def measure(run, score, folder):
     """Train one model and return its row."""
+    os.environ["TQDM_DISABLE"] = "1"  # one bar counts the runs
     torch.set_num_threads(1)
     data, fresh = load(run.data, run.units, folder)
     torch.manual_seed(run.seed)

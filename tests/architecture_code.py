@@ -2,7 +2,7 @@
 
 from tutorial_lib import transformer
 from tutorial_lib.attention import MultiHeadAttention
-from tutorial_lib.decoding import generate
+from tutorial_lib.decoding import sample
 from tutorial_lib.masks import causal_mask, padding_mask
 from tutorial_lib.position import SinusoidalEncoding
 
@@ -19,5 +19,5 @@ CODE = {
     "causal mask": causal_mask,
     "feed-forward": transformer.FeedForward,
     "residual": transformer.EncoderLayer,
-    "softmax": generate,
+    "softmax": sample,
 }

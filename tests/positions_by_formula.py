@@ -1,33 +1,29 @@
-"""Dot products by the papers' formulas, and how a figure shows them."""
-
-import re
+"""Dot products of positions by the papers' formulas, and as a figure shows them."""
 
 import pytest
 import torch
 
 
-def as_hands(angles, lengths=1.0):
-    """Return complex numbers (token, pair) that point to the angles."""
-    return torch.polar(torch.ones_like(angles), angles) * lengths
+def rotate(pairs, angles):
+    """Rotate complex numbers (…, pair) by angles."""
+    return pairs * torch.polar(torch.ones_like(angles), angles)
 
 
 def queries_and_keys(kind, base=10_000, key=1, tokens=40, d_model=8):
     """Return queries and keys (token, d_model) of the papers' formulas."""
-    speeds = base ** (-torch.arange(0, d_model, 2).double() / d_model)
+    frequencies = base ** (-torch.arange(0, d_model, 2).double() / d_model)
     positions = torch.arange(tokens).double()[:, None]
+    angles = positions * frequencies  # (token, pair)
     if kind == "sinusoidal":
-        angles = positions * speeds
-        table = torch.stack([angles.sin(), angles.cos()], -1).flatten(1)
-        return table, table
+        encoding = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
+        return encoding, encoding
     squares = torch.arange(1, d_model + 1).double().square()
-    query, other = (
-        torch.view_as_complex(content.view(-1, 2))
-        for content in (squares.cos(), squares.sin())
-    )
-    contents = [query, query * as_hands(3 * speeds), other]
-    queries = as_hands(positions * speeds, query)
-    keys = as_hands(positions * speeds, contents[key])
-    return (torch.view_as_real(hands).flatten(1) for hands in (queries, keys))
+    query = torch.view_as_complex(squares.cos().view(-1, 2))
+    other = torch.view_as_complex(squares.sin().view(-1, 2))
+    contents = [query, rotate(query, 3 * frequencies), other]
+    queries = rotate(query, angles)
+    keys = rotate(contents[key], angles)
+    return torch.view_as_real(queries).flatten(1), torch.view_as_real(keys).flatten(1)
 
 
 def dot_products(kind, **options):
@@ -35,10 +31,12 @@ def dot_products(kind, **options):
     return queries @ keys.T
 
 
-def places(path):
+def points_of(path):
     """Return the points (point, 2) of a path."""
-    numbers = [float(number) for number in re.split("[L,]", path[1:])]
-    return torch.tensor(numbers, dtype=torch.float64).reshape(-1, 2)
+    points = []
+    for point in path[1:].split("L"):
+        points.append([float(number) for number in point.split(",")])
+    return torch.tensor(points, dtype=torch.float64)
 
 
 def curve_shown(page, products, which="path.first"):
@@ -49,9 +47,11 @@ def curve_shown(page, products, which="path.first"):
     )
     flat = [line for line in lines if line[2] == line[3]]
     left, right = flat[0][:2]
-    top, bottom = min(line[2] for line in flat), max(line[2] for line in flat)
-    low, high = min(0, products.min()), max(0, products.max())
-    x, y = places(page.locator(which).get_attribute("d")).T
+    top = min(line[2] for line in flat)
+    bottom = max(line[2] for line in flat)
+    low = min(0, products.min())
+    high = max(0, products.max())
+    x, y = points_of(page.locator(which).get_attribute("d")).T
     last = len(products) - 1
     distances = (x - left) / (right - left) * 2 * last - last
     assert (distances - distances.round()).abs().max() < 1e-6
@@ -72,14 +72,17 @@ def assert_curve(page, products, t, which="path.first"):
 
 def sentence_of(kind, products, t, j, digits=2):
     """Return the sentence that the given dot products make."""
-    low, high, shown = (
-        f"{value:.{digits}f}".replace("-", "−")
-        for pairs in [products.diagonal(j - t)]
-        for value in (pairs.min(), pairs.max(), products[t, j])
-    )
-    pair = f"Position {t} and position {j}: dot product {shown}."
+
+    def rounded(value):
+        return f"{value:.{digits}f}".replace("-", "−")
+
+    pairs = products.diagonal(j - t)
+    low = rounded(pairs.min())
+    high = rounded(pairs.max())
+    product = rounded(products[t, j])
+    pair = f"Position {t} and position {j}: dot product {product}."
     if kind == "rotary":
-        pair = f"Query at position {t}, key at position {j}: score {shown}."
+        pair = f"Query at position {t}, key at position {j}: score {product}."
     distance = str(j - t).replace("-", "−")
     bounds = low if low == high else f"{low} to {high}"
     return f"{pair} All pairs at distance {distance}: {bounds}."

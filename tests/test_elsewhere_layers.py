@@ -16,16 +16,18 @@ from tutorial_lib.attention import (
     MultiHeadAttention,
     scaled_dot_product_attention,
 )
-from tutorial_lib.interpret import record_attention
+from tutorial_lib.masks import causal_mask
 from tutorial_lib.transformer import DecoderLayer, EncoderLayer
 
 LAYERS = within("layers of a Transformer, one and several")
 
 
-def assert_within(tolerance, found, published):
+def assert_within(tolerance, ours, published):
     """Compare with published numbers."""
-    found, published = found.detach().double(), torch.as_tensor(published).double()
-    torch.testing.assert_close(found, published, rtol=0, atol=tolerance)
+    published = torch.as_tensor(published).double()
+    torch.testing.assert_close(
+        ours.detach().double(), published, rtol=0, atol=tolerance
+    )
 
 
 # --- PyTorch: test/cpp/api/transformer.cpp. Weights are the cosines of 0, 1, 2, … ---
@@ -106,12 +108,14 @@ DECODED_GELU = [
     [[2.42205716, 0.03488046, -0.60683681, -0.05460596],
      [2.42240309, 0.0354595, -0.60659063, -0.05378816]],
 ]  # fmt: skip
-ONE, TWO = torch.tensor([[[20.0, 30, 40, 50]]]), torch.tensor([1.0, 5])
-TWO = TWO[:, None, None] + torch.arange(4)  # 1 2 3 4 and 5 6 7 8
+ONE = torch.tensor([[[20.0, 30, 40, 50]]])
+TWO = torch.tensor([[[1.0, 2, 3, 4]], [[5.0, 6, 7, 8]]])
 HIDDEN = torch.zeros(2, 5, dtype=torch.bool)  # (batch, key), True where theirs hides
-HIDDEN[0, 1] = HIDDEN[1, 3:] = True
-UNSEEN = torch.zeros(2, 5, dtype=torch.bool)
-UNSEEN[0, 4] = UNSEEN[1, 3:] = True
+HIDDEN[0, 1] = True
+HIDDEN[1, 3:] = True
+HIDDEN_SOURCE = torch.zeros(2, 5, dtype=torch.bool)
+HIDDEN_SOURCE[0, 4] = True
+HIDDEN_SOURCE[1, 3:] = True
 AFTER_TWO = [2.419051, 0.017446, -0.608738, -0.085003]  # token 0 of sentence 0
 AFTER_SIX = [2.419101, 0.017453, -0.608703, -0.085025]
 NORMED_TWO = [1.695949, -0.357635, -0.893077, -0.445238]
@@ -129,30 +133,29 @@ def of_cosines(layer):
         weight.copy_(cosines(*weight.shape))
     for part in layer.modules():
         if isinstance(part, MultiHeadAttention):
-            three = cosines(12, 4).split(4), cosines(12).split(4)
-            for W, *given in zip((part.W_Q, part.W_K, part.W_V), *three, strict=True):
-                W.weight.copy_(given[0])
-                W.bias.copy_(given[1])
-    return layer.eval()
+            weights = cosines(12, 4).split(4)
+            biases = cosines(12).split(4)
+            for i, W in enumerate([part.W_Q, part.W_K, part.W_V]):
+                W.weight.copy_(weights[i])
+                W.bias.copy_(biases[i])
+    return layer
 
 
-def encode(x, hidden=None, **options):
-    layer = of_cosines(EncoderLayer(4, 2, 16, norm_first=False, **options))
+def encode(x, hidden=None, *, activation=torch.relu):
+    layer = of_cosines(EncoderLayer(4, 2, 16))
+    layer.feed_forward.activation = activation
     mask = None if hidden is None else ~hidden[:, None]
     return layer(x.transpose(0, 1), mask).transpose(0, 1)
 
 
 def decode(x, memory, hidden=None, *, activation=torch.relu):
-    """Decode each token as the last: theirs has no causal mask, and ours always one."""
-    layer = of_cosines(DecoderLayer(4, 2, 16, norm_first=False))
+    """Decode without a causal mask, as their test does."""
+    layer = of_cosines(DecoderLayer(4, 2, 16))
     layer.feed_forward.activation = activation
-    x, memory = x.transpose(0, 1), memory.transpose(0, 1).expand(x.shape[1], -1, -1)
-    mask = None if hidden is None else ~hidden[:, None]
-    outputs = []
-    for i in range(x.shape[1]):
-        order = [j for j in range(x.shape[1]) if j != i] + [i]
-        outputs.append(layer(x[:, order], memory, mask)[:, -1])
-    return torch.stack(outputs)  # (token, batch, d_model)
+    x = x.transpose(0, 1)  # (batch, token, d_model)
+    memory = memory.transpose(0, 1)
+    source_mask = None if hidden is None else ~hidden[:, None]
+    return layer(x, None, memory, source_mask).transpose(0, 1)
 
 
 @pytest.mark.parametrize(
@@ -183,23 +186,23 @@ def test_encoder_layer(options, x, hidden, published):
     ids=["relu", "gelu"],
 )
 def test_decoder_layer_of_one_token(activation, start, memory, published):
-    x, memory = (first + 10.0 * torch.arange(4) for first in (start, memory))
-    found = decode(x.view(1, 1, 4), memory.view(1, 1, 4), activation=activation)
-    assert_within(LAYERS, found[0, 0], published)
+    tens = 10.0 * torch.arange(4).view(1, 1, 4)
+    output = decode(start + tens, memory + tens, activation=activation)
+    assert_within(LAYERS, output[0, 0], published)
 
 
 @pytest.mark.parametrize(
     ("activation", "hidden", "published"),
     [
         (torch.relu, None, DECODED),
-        (torch.relu, UNSEEN, DECODED_MASKED),
+        (torch.relu, HIDDEN_SOURCE, DECODED_MASKED),
         (F.gelu, None, DECODED_GELU),
     ],
     ids=["relu", "masked", "gelu"],
 )
 def test_decoder_layer(activation, hidden, published):
-    found = decode(TARGET, SOURCE, hidden, activation=activation)
-    assert_within(LAYERS, found, published)
+    output = decode(TARGET, SOURCE, hidden, activation=activation)
+    assert_within(LAYERS, output, published)
 
 
 @pytest.mark.parametrize(
@@ -225,18 +228,20 @@ def test_everything_masked():
     # they are not asked for elsewhere, and always zeros here.
     torch.manual_seed(0)
     theirs = nn.MultiheadAttention(4, 2, batch_first=True, bias=False)
-    hidden, layer = torch.tensor([[True]]), EncoderLayer(4, 2, 16, norm_first=False)
-    for asked in (True, False):
-        options = {"key_padding_mask": hidden, "need_weights": asked}
-        output, _ = theirs(ONE, ONE, ONE, **options)
-        assert output.isnan().all() if asked else output.eq(0).all()
-    fast, options = nn.MultiheadAttention(4, 2, batch_first=True).eval(), {}
-    with torch.no_grad():
-        options = {"key_padding_mask": hidden, "need_weights": False}
-        assert fast(ONE, ONE, ONE, **options)[0].isnan().all()
-    output = MultiHeadAttention(4, 2, bias=False)(ONE, ONE, ONE, ~hidden[:, None])
+    hidden = torch.tensor([[True]])
+    output, _ = theirs(ONE, ONE, ONE, key_padding_mask=hidden)
+    assert output.isnan().all()
+    options = {"key_padding_mask": hidden, "need_weights": False}
+    output, _ = theirs(ONE, ONE, ONE, **options)
     assert output.eq(0).all()
-    assert layer(ONE, ~hidden[:, None]).isfinite().all()
+    fast = nn.MultiheadAttention(4, 2, batch_first=True).eval()
+    with torch.no_grad():
+        output, _ = fast(ONE, ONE, ONE, **options)
+    assert output.isnan().all()
+    mask = ~hidden[:, None]
+    output = MultiHeadAttention(4, 2, bias=False)(ONE, ONE, ONE, mask)
+    assert output.eq(0).all()
+    assert EncoderLayer(4, 2, 16)(ONE, mask).isfinite().all()
 
 
 # --- Keras: keras/src/layers/attention/ -------------------------------------------
@@ -251,11 +256,8 @@ def test_dot_product():
     output, weights = scaled_dot_product_attention(
         queries * math.sqrt(2), keys, ONE_TO_FOUR
     )
-    close = {"rtol": 0, "atol": 5.1e-4}
-    published = torch.tensor([[[0.269, 0.731], [0.731, 0.269]]])
-    torch.testing.assert_close(weights, published, **close)
-    published = torch.tensor([[[2.462, 3.462], [1.538, 2.538]]])
-    torch.testing.assert_close(output, published, **close)
+    assert_within(5.1e-4, weights, [[[0.269, 0.731], [0.731, 0.269]]])
+    assert_within(5.1e-4, output, [[[2.462, 3.462], [1.538, 2.538]]])
     scaled, _ = scaled_dot_product_attention(queries, keys, ONE_TO_FOUR)
     assert (scaled - output).abs().max() > 0.1
 
@@ -263,8 +265,8 @@ def test_dot_product():
 def test_masked_query():
     # attention_test.py, test_attention_with_mask: the output of a masked query is 0 in
     # both; its weights stay theirs [1, 0], and are zeros here.
-    queries, seen = SWAPPED[0], torch.tensor([True, False])
-    mask = seen[:, None] & seen
+    queries, _ = SWAPPED
+    mask = torch.tensor([[True, False], [False, False]])
     output, weights = scaled_dot_product_attention(
         queries, queries, torch.ones(1, 2, 2), mask
     )
@@ -276,34 +278,41 @@ def test_hidden_keys():
     # Computed with Keras 3.15.1 on torch: if every key is hidden, its Attention weighs
     # all alike, as for scores of 0. Its MultiHeadAttention gives zeros if asked for the
     # weights, and if not that mean, through its W_V and W_O.
-    keys, nothing = SWAPPED[0], torch.zeros(2, 2, dtype=torch.bool)
-    alike, mean = [[[0.5, 0.5], [0.5, 0.5]]], [[[2.0, 3.0], [2.0, 3.0]]]
-    output, weights = scaled_dot_product_attention(keys, keys, ONE_TO_FOUR, nothing)
-    assert output.eq(0).all() and weights.eq(0).all()
+    keys, _ = SWAPPED
+    mask = torch.zeros(2, 2, dtype=torch.bool)
+    output, weights = scaled_dot_product_attention(keys, keys, ONE_TO_FOUR, mask)
+    assert weights.eq(0).all()
+    assert output.eq(0).all()
     output, weights = scaled_dot_product_attention(0 * keys, keys, ONE_TO_FOUR)
-    assert (weights.tolist(), output.tolist()) == (alike, mean)
+    assert weights.tolist() == [[[0.5, 0.5], [0.5, 0.5]]]
+    assert output.tolist() == [[[2.0, 3.0], [2.0, 3.0]]]
 
 
 def test_multi_head():
     # multi_head_attention_test.py, test_correctness: eight heads that are all alike, of
     # size 8, and each output adds up that of one of them. Computed in float16.
-    layer, tokens = MultiHeadAttention(64, 8, bias=False), torch.eye(8)
+    layer = MultiHeadAttention(64, 8, bias=False)
+    tokens = torch.eye(8)
     for linear in (layer.W_Q, layer.W_K, layer.W_V):
         nn.init.eye_(linear.weight)
     nn.init.zeros_(layer.W_O.weight)
     with torch.no_grad():
         layer.W_O.weight[:8] = torch.eye(8).repeat_interleave(8, dim=1)
     values = torch.arange(64.0).view(8, 8) / 100
-    keys, values = tokens.repeat(1, 8)[None], values.repeat(1, 8)[None]
-    with record_attention(layer) as maps:
-        output = layer(keys, keys, values)[0, :, :8]
+    keys = tokens.repeat(1, 8)[None]
+    values = values.repeat(1, 8)[None]
+    output = layer(keys, keys, values)[0, :, :8]
     rows = torch.tensor([2.406, 2.440, 2.473, 2.504, 2.535, 2.568, 2.602, 2.633])
     assert_within(
         within("multi-head attention, outputs"), output, rows[:, None].expand(8, 8)
     )
-    weights = torch.full((8, 8), 0.1187) + (0.1691 - 0.1187) * tokens
+    Q = layer.split_heads(layer.W_Q(keys))  # (batch, head, query, d_k)
+    K = layer.split_heads(layer.W_K(keys))
+    V = layer.split_heads(layer.W_V(values))
+    _, weights = scaled_dot_product_attention(Q, K, V)
+    published = torch.full((8, 8), 0.1187) + (0.1691 - 0.1187) * tokens
     assert_within(
-        within("multi-head attention, weights"), maps[""][0], weights.expand(8, 8, 8)
+        within("multi-head attention, weights"), weights[0], published.expand(8, 8, 8)
     )
 
 
@@ -312,8 +321,9 @@ def test_multi_head():
 
 def additive(W_Q, W_K, w_v):
     layer = AdditiveAttention(len(W_Q[0]), len(W_K[0]), len(w_v))
-    for linear, weight in ((layer.W_Q, W_Q), (layer.W_K, W_K), (layer.w_v, [w_v])):
-        linear.load_state_dict({"weight": torch.tensor(weight)})
+    layer.W_Q.load_state_dict({"weight": torch.tensor(W_Q)})
+    layer.W_K.load_state_dict({"weight": torch.tensor(W_K)})
+    layer.w_v.load_state_dict({"weight": torch.tensor([w_v])})
     return layer
 
 
@@ -323,7 +333,8 @@ def test_additive():
     published = [[[0.636, 0.363], [0.363, 0.636]]]  # cut, and not rounded
     weights = layer(*SWAPPED, torch.eye(2)[None])
     assert_within(within("additive attention, outputs and weights"), weights, published)
-    output, published = layer(*SWAPPED, ONE_TO_FOUR), [[[1.727, 2.727], [2.272, 3.272]]]
+    output = layer(*SWAPPED, ONE_TO_FOUR)
+    published = [[[1.727, 2.727], [2.272, 3.272]]]
     assert_within(within("additive attention, outputs and weights"), output, published)
 
 
@@ -358,10 +369,11 @@ def test_receptive_field():
     # test_autoregresive_receptive_field_1d: gradients of ten tokens, one head. Theirs
     # count as 0 below 1e-5.
     torch.manual_seed(0)
-    layer, x = MultiHeadAttention(1, 1), torch.randn(1, 10, 1, requires_grad=True)
+    layer = MultiHeadAttention(1, 1)
+    x = torch.randn(1, 10, 1, requires_grad=True)
     for W in (layer.W_Q, layer.W_K, layer.W_V, layer.W_O):
         nn.init.ones_(W.weight)
-    output = layer(x, x, x, causal=True)[0, :, 0]
+    output = layer(x, x, x, causal_mask(10))[0, :, 0]
     for i in range(10):
         [gradient] = torch.autograd.grad(output[i], x, retain_graph=True)
         reached = gradient[0, :, 0].abs() > within("what a causal output depends on")

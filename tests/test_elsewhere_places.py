@@ -19,17 +19,17 @@ from tutorial_lib.attention import nadaraya_watson
 from tutorial_lib.definitions import definitions
 from tutorial_lib.kernels import boxcar, epanechnikov, gaussian, triangular
 from tutorial_lib.position import (
-    ALiBi,
-    RotaryEncoding,
-    SinusoidalEncoding,
-    sinusoids,
+    alibi,
+    apply_rope,
+    frequencies,
+    sinusoidal_encoding,
 )
 from tutorial_lib.windows import SwinBlock
 
 
-def assert_within(found, published, tolerance):
-    published = torch.as_tensor(published).to(found.dtype)
-    torch.testing.assert_close(found, published, rtol=0, atol=tolerance)
+def assert_within(ours, published, tolerance):
+    published = torch.as_tensor(published).to(ours.dtype)
+    torch.testing.assert_close(ours, published, rtol=0, atol=tolerance)
 
 
 # --- Kernel regression: R's package np, as statsmodels quotes it ---------------------
@@ -46,30 +46,36 @@ def data_of_statsmodels():
     random = np.random.RandomState(123456)
     random.binomial(2, 0.7, size=60)
     random.binomial(3, 0.7, size=60)
-    first, second = random.normal(size=60), random.normal(10, 1, size=60)
+    first = random.normal(size=60)
+    second = random.normal(10, 1, size=60)
     random.normal(10, 2, size=60)
     values = 0.3 + 1.2 * first + 3.7 * second + random.normal(size=60)
     return torch.tensor(np.stack([first, second], axis=1)), torch.tensor(values)
 
 
 def estimate(widths, *, leave_out=False):
-    """Estimate each value: a product of Gaussians is one Gaussian of scaled points."""
+    """Estimate each value with one kernel for each coordinate, multiplied."""
     points, values = data_of_statsmodels()
+    first, second = points.T
+    by_second = gaussian(widths[1])(second[:, None] - second)  # (query, key)
+    left_out = torch.eye(60, dtype=torch.bool) & leave_out
 
     def kernel(distances):
-        itself = torch.eye(60, dtype=torch.bool) & leave_out
-        return gaussian(1)(distances).masked_fill(itself, 0)
+        similarities = gaussian(widths[0])(distances) * by_second
+        return similarities.masked_fill(left_out, 0)
 
-    points = points / widths
-    return nadaraya_watson(points, points, values, kernel)[0], values
+    means, _ = nadaraya_watson(first, first, values, kernel)
+    return means, values
 
 
 def test_means_of_r():
     means, values = estimate(WIDTHS)
     assert_within(means[:5], MEANS, within("kernel regression"))
-    one, other = means - values.mean(), values - values.mean()
-    share = (one @ other) ** 2 / ((one @ one) * (other @ other))
-    assert share.item() == pytest.approx(R_SQUARED, abs=1e-5)
+    estimated = means - values.mean()
+    observed = values - values.mean()
+    squares = (estimated @ estimated) * (observed @ observed)
+    r_squared = (estimated @ observed) ** 2 / squares
+    assert r_squared.item() == pytest.approx(R_SQUARED, abs=1e-5)
 
 
 def test_widths_of_r():
@@ -98,18 +104,18 @@ def test_kernels(ours, theirs):
     distances = np.linspace(0, 0.69, 24)[:, None]
     fitted = KernelDensity(kernel=theirs, bandwidth=0.7).fit([[0.0]])
     density = np.exp(fitted.score_samples(distances))
-    found = ours(0.7)(torch.tensor(distances[:, 0]))
-    assert_within(
-        found, density / density[0], within("kernels, and regression with them")
-    )
+    similarities = ours(0.7)(torch.tensor(distances[:, 0]))
+    close = within("kernels, and regression with them")
+    assert_within(similarities, density / density[0], close)
 
 
 def test_regression():
     points, values = data_of_statsmodels()
+    first = points[:, :1]
     fitted = KNeighborsRegressor(60, weights=lambda d: np.exp(-((d / 0.5) ** 2) / 2))
-    expected = fitted.fit(points.numpy(), values.numpy()).predict(points.numpy())
-    found, _ = nadaraya_watson(points, points, values, gaussian(0.5))
-    assert_within(found, expected, within("kernels, and regression with them"))
+    expected = fitted.fit(first.numpy(), values.numpy()).predict(first.numpy())
+    outputs, _ = nadaraya_watson(first[:, 0], first[:, 0], values, gaussian(0.5))
+    assert_within(outputs, expected, within("kernels, and regression with them"))
 
 
 # --- Positions ----------------------------------------------------------------------
@@ -117,7 +123,7 @@ def test_regression():
 
 def test_sines():
     # keras-hub, sine_position_encoding_test.py, test_output_correct_values
-    table = SinusoidalEncoding(6, 4).table
+    table = sinusoidal_encoding(torch.arange(4), 6)
     assert_within(table[0], [0.0, 1.0, 0.0, 1.0, 0.0, 1.0], 0)
     third = [0.14112, -0.98999, 0.13879, 0.99032, 0.00646, 0.99997]
     assert_within(table[3], third, within("sines and cosines of positions"))
@@ -139,18 +145,21 @@ def test_sines_of_tensor2tensor(d_model, published):
     # paper's last frequency is a step short of 1 / 10,000, and theirs is just that;
     # their sines come first, the paper's and the cosines alternate.
     pairs = d_model // 2
-    ours = sinusoids(torch.arange(3), d_model, base=10_000 ** (pairs / (pairs - 1)))
-    assert_within(torch.cat((ours[:, ::2], ours[:, 1::2]), dim=1), published, 1e-7)
-    paper = sinusoids(torch.arange(3), d_model)
-    assert (paper[1] - ours[1]).abs().max() > 1e-3
+    omega = frequencies(d_model, base=10_000 ** (pairs / (pairs - 1)))
+    angles = torch.arange(3)[:, None] * omega  # (token, pair)
+    assert_within(torch.cat([angles.sin(), angles.cos()], dim=1), published, 1e-7)
+    papers = sinusoidal_encoding(torch.arange(3), d_model)
+    assert (papers[1, ::2] - angles[1].sin()).abs().max() > 1e-3
 
 
 def test_rotary_of_meta():
     # pytorch/torchtune, tests/torchtune/modules/test_position_embeddings.py: computed
     # by Meta's Llama, of random tokens (test_forward). With halves, -2932 and 5.5781.
     torch.manual_seed(0)
-    rotary, texts = RotaryEncoding(128), torch.randn(4, 2048, 32, 128)
-    rotated = [rotary(text.transpose(0, 1)) for text in texts]  # (head, token, d_k)
+    rotated = []
+    for text in torch.randn(4, 2048, 32, 128):
+        x = text.transpose(0, 1)  # (head, token, d_k)
+        rotated.append(apply_rope(x, torch.arange(2048), frequencies(128)))
     close = within("rotary positions")
     assert sum(text.sum().item() for text in rotated) == pytest.approx(2165.7053, close)
     assert max(text.max().item() for text in rotated) == pytest.approx(5.4546, close)
@@ -161,7 +170,7 @@ HALVES = [0, 2, 4, 1, 3, 5]  # numbers that rotate together: 0 and 1 here, 0 and
 
 def test_rotary():
     # keras-hub, rotary_embedding_test.py, test_output_correct_values: tokens of ones
-    rotated = RotaryEncoding(6)(torch.ones(4, 6))
+    rotated = apply_rope(torch.ones(4, 6), torch.arange(4), frequencies(6))
     third = [-1.1311, 0.8515, 0.9935, -0.8489, 1.1291, 1.0064]
     assert_within(rotated[0], torch.ones(6), 0)
     assert_within(rotated[3][HALVES], third, 5.1e-5)
@@ -179,16 +188,19 @@ def test_rotary():
 def test_rotary_of_llama(position, published):
     # Computed by Hugging Face's Llama, as keras-hub quotes it: test_rope_scaling and
     # test_rope_scaling_with_kv_cache, positions divided by 2 and by 5.
-    rotated = RotaryEncoding(4)(torch.ones(1, 4), start=position)[0]
-    assert_within(rotated[[0, 2, 1, 3]], published, 1e-6)
+    rotated = apply_rope(torch.ones(1, 4), torch.tensor([position]), frequencies(4))
+    assert_within(rotated[0, [0, 2, 1, 3]], published, 1e-6)
+
+
+TO_THREE_KEYS = torch.tensor([[-2, -1, 0]])  # from the last query
 
 
 def test_linear_bias():
     # keras-hub, alibi_bias_test.py, test_correct_output: eight heads, the last query
     published = [[-(2.0**-head), -(2.0 ** -(head + 1)), 0.0] for head in range(8)]
     assert published[7] == [-0.0078125, -0.00390625, 0.0]
-    found, exact = ALiBi(8)(1, 3)[:, 0], within("ALiBi for 8 heads")
-    assert_within(found, published, exact)
+    bias = alibi(8, TO_THREE_KEYS)[:, 0]
+    assert_within(bias, published, within("ALiBi for 8 heads"))
 
 
 def test_linear_bias_of_14_heads():
@@ -197,9 +209,10 @@ def test_linear_bias_of_14_heads():
     published = [-1.0, -0.5, -0.25, -0.125, -0.0625, -0.03125, -0.015625, -0.0078125]
     published += [-1.4142135, -0.70710677, -0.35355338, -0.17677669, -0.08838835]
     published += [-0.04419417]
-    theirs = torch.cat((ALiBi(8)(1, 3), ALiBi(16)(1, 3)[::2][:6]))[:, 0, 0]
+    of_16_heads = alibi(16, TO_THREE_KEYS)
+    theirs = torch.cat([alibi(8, TO_THREE_KEYS), of_16_heads[::2][:6]])[:, 0, 0]
     assert_within(theirs, published, 1e-6)
-    ours = ALiBi(14)(1, 3)[:, 0, 0]
+    ours = alibi(14, TO_THREE_KEYS)[:, 0, 0]
     ratios = ours[1:] / ours[:-1]
     assert_within(ratios, torch.full((13,), 2 ** (-8 / 14)), 1e-6)
     assert not ours.sort().values.allclose(theirs.sort().values)
@@ -218,7 +231,8 @@ def test_spectrum():
     exec("\n".join(cell.split("\n")[slice(*lines)]), names)
     adjacency = torch.zeros(5, 5)
     for i, j in ((0, 1), (0, 2), (0, 3), (1, 2)):
-        adjacency[i, j] = adjacency[j, i] = 1
+        adjacency[i, j] = 1
+        adjacency[j, i] = 1
     for weight in (1, 0.5):
         values, _ = names["laplacian_eigenvectors"](adjacency * weight, 5)
         expected = weight * torch.tensor([0.0, 0, 1, 3, 4])
@@ -232,9 +246,10 @@ def test_shifted_windows(shift):
     nn.init.normal_(theirs.relative_position_bias_table)
     block = SwinBlock(8, 2, side=8, window_size=4, shift=shift)
     ours = block.attention
-    parts = theirs.qkv.weight.chunk(3), theirs.qkv.bias.chunk(3)
-    for W, weight, bias in zip((ours.W_Q, ours.W_K, ours.W_V), *parts, strict=True):
-        W.load_state_dict({"weight": weight, "bias": bias})
+    weights = theirs.qkv.weight.chunk(3)
+    biases = theirs.qkv.bias.chunk(3)
+    for i, W in enumerate([ours.W_Q, ours.W_K, ours.W_V]):
+        W.load_state_dict({"weight": weights[i], "bias": biases[i]})
     ours.W_O.load_state_dict(theirs.proj.state_dict())
     ours.bias_table = theirs.relative_position_bias_table
     block.norm1 = nn.Identity()

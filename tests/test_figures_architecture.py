@@ -14,7 +14,11 @@ from tutorial_figures.architecture import ABOUT, PARTS, cut_at_comments
 from tutorial_figures.diagram import HEIGHT, MASKS, WIDTH, transformer
 from tutorial_lib.definitions import source_of
 from tutorial_lib.masks import causal_mask, padding_mask
-from tutorial_lib.transformer import Decoder, Encoder, Transformer
+from tutorial_lib.transformer import (
+    Transformer,
+    TransformerDecoder,
+    TransformerEncoder,
+)
 
 DIAGRAM = transformer()
 BOXES = {box.name: box for box in DIAGRAM.boxes}
@@ -27,7 +31,6 @@ MODULES = {
     r"cross_attention\.W_O": "cross-attention",
     r"\.norm\d": "add & norm",
     r"feed_forward": "feed-forward",
-    r"decoder\.lm_head": "linear",
 }
 
 
@@ -54,8 +57,8 @@ def computed(model):
         for end, box in MODULES.items():
             if re.search(f"{end}$", name):
                 module.register_forward_hook(lambda *_, box=box: done.append(box))
-    words, lengths = torch.tensor([[3, 4, 5]]), torch.tensor([3])
-    model(words, lengths, words)
+    tokens = torch.tensor([[3, 4, 5]])
+    model(tokens, torch.tensor([3]), tokens)
     return done
 
 
@@ -67,10 +70,11 @@ def drawn(tower):
 
 
 def test_the_boxes_stand_in_the_order_in_which_the_model_computes():
-    sizes = (8, 2, 16, 1)
-    options = {"max_tokens": 9, "norm_first": False}
-    model = Transformer(Encoder(9, *sizes, **options), Decoder(9, *sizes, **options))
-    assert [*drawn("encoder"), *drawn("decoder"), "linear"] == computed(model)
+    sizes = {"d_ff": 16, "max_tokens": 9}
+    model = Transformer(
+        TransformerEncoder(9, 8, 2, 1, **sizes), TransformerDecoder(9, 8, 2, 1, **sizes)
+    )
+    assert [*drawn("encoder"), *drawn("decoder")] == computed(model)
     assert BOXES["linear"].place[1] < min(
         box.place[1] for name, box in BOXES.items() if name.startswith("decoder: ")
     )
@@ -122,12 +126,9 @@ def test_every_mark_stands_in_the_library_s_code():
 
 
 def test_marked_lines_are_those_with_the_mark():
-    lines = inspect.getsource(Transformer).splitlines()
-    marked = [lines[i].strip() for i in architecture().data["about"]["tied"]["marks"]]
-    assert marked == [
-        "if tied:",
-        "decoder.lm_head.weight = decoder.embeddings.token_embedding.weight",
-    ]
+    lines = inspect.getsource(TransformerDecoder).splitlines()
+    [mark] = architecture().data["about"]["tied"]["marks"]
+    assert lines[mark].strip().startswith("return x @ self.token_embedding.weight.T")
 
 
 def test_a_class_of_a_notebook_s_cell_has_a_source():

@@ -311,9 +311,9 @@ def test_bars_carry_their_values_and_are_compared_with_baselines():
     baselines = {"chance": 0.5, "best": [0.6, 0.9]}
     fig = show_bars({"": torch.tensor([0.25, 0.75])}, "ab", baselines=baselines)
     assert written(fig.axes[0].texts) == ["0.25", "0.75"]
-    levels = [
-        [line[0, 1] for line in c.get_segments()] for c in fig.axes[0].collections
-    ]
+    levels = []
+    for collection in fig.axes[0].collections:
+        levels.append([line[0, 1] for line in collection.get_segments()])
     assert levels == [pytest.approx([0.5, 0.5]), pytest.approx([0.6, 0.9])]
     assert legend(fig) == ["chance", "best"]
 

@@ -103,7 +103,8 @@ def test_an_interrupt_before_the_total_is_known_says_so():
 
 
 def test_a_notebook_shows_a_widget_and_keeps_nothing_of_it(notebook):
-    content, shown = nbformat.read(notebook, as_version=4), []
+    content = nbformat.read(notebook, as_version=4)
+    shown = []
     client = NotebookClient(content, kernel_name="python3")
     handle = client.process_message
 

@@ -5,7 +5,6 @@ A notebook is read in Jupyter, too, where nothing could fill a number in.
 
 import ast
 import importlib
-import re
 import statistics
 import sys
 from pathlib import Path
@@ -89,14 +88,6 @@ def test_the_learning_curves_of_chapter_5_are_those_of_the_runs(name, model):
             lists[line.targets[0].id] = ast.literal_eval(line.value)
     runs = learning_curve(model)
     assert lists[name] == [runs[pairs] for pairs in lists["training_pairs"]]
-
-
-def test_chapter_11_quotes_the_exact_matches_of_chapter_6():
-    printed = cell_of("06", "compare-table")["outputs"][0]["data"]["text/plain"]
-    rows = re.findall(r"^[123] +\S+ +(\S+)", "".join(printed), re.MULTILINE)
-    assert len(rows) == 3
-    quoted = "got {}, {} and {}".format(*rows)
-    assert quoted in source_of(cell_of("11", "accuracy-told"))
 
 
 def test_the_stored_excursion_on_llama_ran_the_published_model():

@@ -272,7 +272,11 @@ class TestASoftmaxOfAPage:
         assert_close(maps[""], scores.softmax(dim=-1)[:, None, None])
 
     def test_a_softmax_of_two_layers_is_the_map_of_both(self):
-        model = Model(lambda x: model.b(w := x.softmax(-1), model.a(w, x)))
+        def attend_twice(x):
+            weights = x.softmax(dim=-1)
+            return model.b(weights, model.a(weights, x))
+
+        model = Model(attend_twice)
         model.a = Model(torch.matmul)
         model.b = Model(torch.matmul)
         x = torch.randn(3, 5, 5)
@@ -292,11 +296,11 @@ class TestNamesAndCalls:
         x = model[0](x)
         assert_close(maps["1.0"], explicit_weights(x, x, scale=1.0)[:, None])
 
-    def test_the_innermost_module_whose_forward_runs_gives_the_name(self):
+    def test_the_innermost_module_that_attends_gives_the_name(self):
         layer = SelfAttention()
         model = Model(lambda x: layer.attend(x, x))
         model.layer = layer
-        assert list(recorded(nn.Sequential(model), torch.randn(3, 5, 8))) == ["0"]
+        assert list(recorded(nn.Sequential(model), torch.randn(3, 5, 8))) == ["0.layer"]
 
     def test_a_classifiers_last_softmax_is_no_map(self):
         model = nn.Sequential(SelfAttention(), nn.Linear(8, 5), nn.Softmax(dim=-1))
@@ -429,9 +433,10 @@ class TestWhatIsNotRecorded:
     @pytest.mark.parametrize("use", [*NOT_FOLLOWED.values(), *NO_ATTENTION])
     def test_where_nothing_is_recorded_an_error_says_so(self, use):
         message = "Model ran, but no attention could be recorded: .*"
+        model = softmax_model(use)
         with (
             pytest.raises(ValueError, match=message) as error,
-            record_attention(model := softmax_model(use)) as maps,
+            record_attention(model) as maps,
         ):
             model(*torch.randn(3, 3, 2, 5, 8))
         assert maps == {}

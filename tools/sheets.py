@@ -30,7 +30,7 @@ class Task:
         """
         answer = self.exercise.shown or ""
         stub = source_of(self.stub)
-        solved, changed = mirror(stub, {self.name: [answer]})
+        solved, changed = mirror(stub, {self.name: answer})
         if self.exercise.is_value:
             solved = changed = _assigned(stub, self.name, answer)
         if not changed or not answer:

@@ -348,7 +348,7 @@ def windowed(x, training):
 
 def centered(x, training):
     x = x - x.cumsum(dim=-2) / torch.arange(1, x.shape[-2] + 1)[:, None]
-    return scaled_dot_product_attention(x, x, x, causal=True)[0]
+    return scaled_dot_product_attention(x, x, x, causal_mask(x.shape[-2]))[0]
 
 
 CAUSAL = {

@@ -7,8 +7,7 @@ from tutorial_exercises import Exercise
 from tutorial_exercises.exercise import Wrong
 from tutorial_lib.attention import MultiHeadAttention
 from tutorial_lib.masks import causal_mask
-from tutorial_lib.position import SinusoidalEncoding
-from tutorial_lib.transformer import Decoder, Encoder, Transformer
+from tutorial_lib.transformer import Transformer, TransformerDecoder, TransformerEncoder
 
 
 @Exercise("11.1", "What a target token may attend to", axes="batch query key")
@@ -102,7 +101,7 @@ class FixedDecoder(nn.Module):
     def __init__(self, vocab_size, d_model, max_tokens):
         super().__init__()
         self.token_embedding = nn.Embedding(vocab_size, d_model)
-        self.position_encoding = SinusoidalEncoding(d_model, max_tokens)
+        self.position_embedding = nn.Embedding(max_tokens, d_model)
         self.attention = MultiHeadAttention(d_model, 2)
         self.lm_head = nn.Linear(d_model, vocab_size)
 
@@ -110,8 +109,8 @@ class FixedDecoder(nn.Module):
         """Return the logits after each token, and all embeddings so far."""
         start = 0 if before is None else before.shape[1]
         # First bug: the new tokens come after those in `before`.
-        x = self.token_embedding(tokens)
-        x = self.position_encoding(x, start=start)
+        positions = torch.arange(start, start + tokens.shape[1])
+        x = self.token_embedding(tokens) + self.position_embedding(positions)
         embedded = x if before is None else torch.cat((before, x), dim=1)
         # Second bug: every mode needs the mask, with a column for every key.
         mask = causal_mask(embedded.shape[1])[start:]  # (query, key)
@@ -126,7 +125,7 @@ class _(nn.Module):
     def __init__(self, vocab_size, d_model, max_tokens):
         super().__init__()
         self.token_embedding = nn.Embedding(vocab_size, d_model)
-        self.position_encoding = SinusoidalEncoding(d_model, max_tokens)
+        self.position_embedding = nn.Embedding(max_tokens, d_model)
         self.attention = MultiHeadAttention(d_model, 2)
         self.lm_head = nn.Linear(d_model, vocab_size)
 
@@ -134,7 +133,7 @@ class _(nn.Module):
         seen = [] if before is None else list(before.split(1, dim=1))
         logits = []
         for token in tokens.split(1, dim=1):
-            x = self.token_embedding(token) + self.position_encoding.table[len(seen)]
+            x = self.token_embedding(token) + self.position_embedding.weight[len(seen)]
             seen.append(x)
             keys = torch.cat(seen, dim=1)
             logits.append(self.lm_head(x + self.attention(x, keys, keys)))
@@ -200,8 +199,8 @@ FixedDecoder.hints = """
   token. Which logits change?
 - Then feed it token by token. Which position is each token given? `before` tells how
   many tokens came earlier.
-- `self.position_encoding` takes the position of the first new token as `start=`: 0, or
-  the number of tokens in `before`.
+- `torch.arange(start, end)` counts from the position of the first new token: 0, or the
+  number of tokens in `before`.
 - Write down the causal mask of five tokens. If the last two are new, which of its rows
   are theirs?
 """
@@ -210,16 +209,16 @@ FixedDecoder.mistakes = """
 This decoder returns two things, the logits and all embeddings so far: `return logits,
 embedded`. The next call gets these embeddings as its `before`.
     return logits, embedded → return logits
-Your logits are right, but the embeddings that you return lack their positional
-encodings. Return them with these added, as BuggyDecoder does, so that nothing is
-encoded twice.
-    return logits, embedded → table = self.position_encoding.table
+Your logits are right, but the embeddings that you return lack their position
+embeddings. Return them with these added, as BuggyDecoder does, so that none is added
+twice.
+    return logits, embedded → table = self.position_embedding.weight
         return logits, embedded - table[: embedded.shape[1]]
-The embeddings in `before` have their positional encodings, and you add them once more:
-encode the new tokens alone, and join them to `before` afterwards.
-    self.position_encoding(x, start=start) → x
+The embeddings in `before` have their position embeddings, and you add them once more:
+add them to the new tokens alone, and join these to `before` afterwards.
+    self.token_embedding(tokens) + self.position_embedding(positions) → self.token_embedding(tokens)
     and embedded = x if before is None else torch.cat((before, x), dim=1) → …
-        embedded = self.position_encoding(embedded)
+        embedded = embedded + self.position_embedding.weight[: embedded.shape[1]]
         x = embedded[:, start:]
 Several new tokens came after those in `before`, and the first of them attended to the
 next. A mask is needed there as well: the last rows of the causal mask of all tokens.
@@ -228,14 +227,14 @@ Your decoder attends to later tokens. Use the causal mask in training and evalua
     causal_mask(embedded.shape[1])[start:] → … if self.training else None
     causal_mask(embedded.shape[1])[start:] → None
 The new tokens are encoded as if they began at position 0. The first of them comes after
-those in `before`: pass its position as `start=`.
-    self.position_encoding(x, start=start) → self.position_encoding(x)
+those in `before`: count positions from there.
+    torch.arange(start, start + tokens.shape[1]) → torch.arange(tokens.shape[1])
 Your new tokens are one position too early. Positions count from 0, so after three
 tokens the next one is at position 3, which is `before.shape[1]`.
-    start=start → start=max(start - 1, 0)
+    torch.arange(start, start + tokens.shape[1]) → … - min(start, 1)
 Your new tokens are one position too late. Positions count from 0, so after three
 tokens the next one is at position 3, which is `before.shape[1]`.
-    start=start → start=start + 1 if start else 0
+    torch.arange(start, start + tokens.shape[1]) → … + min(start, 1)
 Your mask has the rows of the first tokens. The new tokens come last: take the last
 rows.
     [start:] → [: tokens.shape[1]]
@@ -280,9 +279,11 @@ def _(model, source, other, row, target):
 
 def exchange(row, batch=1):
     """Make a model, two sources that differ in every token, and a target."""
-    sizes = (8, 2, 12, 2)
-    options = {"max_tokens": 16, "norm_first": False}
-    model = Transformer(Encoder(20, *sizes, **options), Decoder(20, *sizes, **options))
+    sizes = (20, 8, 2, 2)  # vocab_size, d_model, num_heads, num_layers
+    options = {"d_ff": 12, "max_tokens": 16}
+    encoder = TransformerEncoder(*sizes, **options)
+    decoder = TransformerDecoder(*sizes, **options)
+    model = Transformer(encoder, decoder)
     source, target = torch.randint(4, 20, (batch, 5)), torch.randint(4, 20, (batch, 6))
     other = 4 + (source - 4 + torch.randint(1, 16, source.shape)) % 16
     return model.eval(), source, other, row, target
@@ -326,7 +327,7 @@ You encode the token of that row alone. Encode the whole sentence, and take its 
         outputs[:, row] = model.encoder(token, torch.ones_like(lengths))[:, 0]
 The row that you put in is an embedding. Take it from the encoder outputs of the other
 sentence.
-    encoder(other, lengths) → encoder.embeddings(other)
+    encoder(other, lengths) → encoder.token_embedding(other)
 `model.decoder` returns the logits, and no state with them: there is no pair to unpack.
     return model.decoder(target, outputs) → logits, state = model.decoder(target, outputs)
         return logits
@@ -334,8 +335,8 @@ The axis of the batch is missing: `model.decoder` returns the logits, and not a 
     return model.decoder(target, outputs) → return model.decoder(target, outputs)[0]
 `model.decode_step` returns a pair, the logits at the last position and its state. The
 logits at all positions are what `model.decoder(target, outputs)` returns.
-    return model.decoder(target, outputs) → state = model.encode(source, lengths)
-        return model.decode_step(target, state._replace(memory=outputs))
+    return model.decoder(target, outputs) → tokens, _, mask = model.encode(source, lengths)
+        return model.decode_step(target, (tokens, outputs, mask))
 You return the logits at the last position alone. Return those at all positions.
     return model.decoder(target, outputs) → return model.decoder(target, outputs)[:, -1]
 `model.encode` returns a state of three parts. `model.encoder` returns the encoder
@@ -345,8 +346,8 @@ outputs alone.
 right:
     outputs[:, row] = theirs[:, row] → rows = torch.arange(source.shape[1])[:, None]
         outputs = torch.where(rows == row, theirs, outputs)
-    return model.decoder(target, outputs) → state = model.encode(source, lengths)
-        state = state._replace(memory=outputs)
+    return model.decoder(target, outputs) → tokens, _, mask = model.encode(source, lengths)
+        state = (tokens, outputs, mask)
         steps = []
         for tokens in target.split(1, dim=1):
             logits, state = model.decode_step(tokens, state)

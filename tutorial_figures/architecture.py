@@ -70,10 +70,10 @@ ABOUT = {
     ),
     "embedding": About(
         "embedding",
-        "Looks up a vector for each token and multiplies it by √d_model. The class "
-        "adds the positional encoding, too.",
+        "Looks up a vector for each token and multiplies it by √d_model.",
         "tokens (batch, token)",
         STREAM,
+        ("self.token_embedding(source)",),
     ),
     "position": About(
         "position",
@@ -114,10 +114,10 @@ ABOUT = {
     "cross-attention": About(
         "attention",
         "French tokens attend to English tokens: queries come from below, keys and "
-        "values from the memory, projected once.",
+        "values from the memory.",
         ASKED,
         "(batch, query, d_model)",
-        ("if keys is None", "K, V = kv_cache[self]"),
+        ("self.W_K(keys)", "self.W_V(values)"),
     ),
     "mask of self-attention": About(
         "padding mask",
@@ -148,26 +148,25 @@ ABOUT = {
     "add & norm": About(
         "residual",
         "Adds what the layer computed to the stream that went around it, then "
-        "normalizes each token: the paper's order, norm_first=False.",
+        "normalizes each token (post-norm), as in the paper.",
         f"the stream and the layer's change, both {STREAM}",
         STREAM,
         ("self.norm1(x + ", "self.norm2(x + "),
     ),
     "linear": About(
         "decoder",
-        "Gives every token of the French vocabulary a logit for being the next. It is "
-        "the decoder's last layer, lm_head.",
+        "Gives every token of the French vocabulary a logit for being the next.",
         STREAM,
         "logits (batch, token, vocab)",
-        ("self.lm_head",),
+        ("self.token_embedding.weight.T",),
     ),
     "tied": About(
-        "model",
-        "With tied=True input and output embeddings share one matrix: the linear map "
-        "takes its weights from the embedding.",
+        "decoder",
+        "Input and output embeddings share one matrix: the linear map takes its "
+        "weights from the embedding.",
         "the embedding's weights (vocab, d_model)",
         "the linear map's weights (vocab, d_model)",
-        ("if tied", "decoder.lm_head.weight"),
+        ("self.token_embedding.weight.T",),
     ),
     "softmax": About(
         "softmax",

@@ -90,7 +90,7 @@ function inductionModel(sizes) {
   const maps = depth.map(() => table(tokens));
   const probs = table(vocab);
 
-  function softmax(numbers, offset, length) {
+  function normalize(numbers, offset, length) {
     let [largest, whole] = [-Infinity, 0];
     for (let i = offset; i < offset + length; i += 1) {
       largest = Math.max(largest, numbers[i]);
@@ -122,7 +122,7 @@ function inductionModel(sizes) {
           for (let c = 0; c < width; c += 1) score += Q[key(i) + c] * K[key(j) + c];
           map[i * tokens + j] = score * scale;
         }
-        softmax(map, i * tokens, i + 1);
+        normalize(map, i * tokens, i + 1);
       }
       multiply(map, V, C, [tokens, tokens, width]);
       stream[layer + 1].set(x);
@@ -130,7 +130,7 @@ function inductionModel(sizes) {
     }
     probs.fill(0);
     multiply(stream[2], W.output, probs, [tokens, width, vocab]);
-    for (let i = 0; i < tokens; i += 1) softmax(probs, i * vocab, vocab);
+    for (let i = 0; i < tokens; i += 1) normalize(probs, i * vocab, vocab);
   }
 
   // Adds the gradients of one text's loss; `share` is a word's part of it.

@@ -20,8 +20,8 @@ def nadaraya_watson(queries, keys, values, kernel):
     """Average the values, weighted by how near each key is to the query.
 
     ``queries`` (query,) and ``keys`` (key,) are numbers; ``kernel`` turns distances
-    into similarities. Returns the outputs (query,) and the weights (query, key).
-    Nadaraya (1964), Watson (1964).
+    into similarities. Returns the outputs (query,) and the weights (query, key), which
+    are NaN where all similarities are 0. Nadaraya (1964), Watson (1964).
     """
     distances = queries[:, None] - keys  # (query, key)
     similarities = kernel(distances)
@@ -54,7 +54,7 @@ def scaled_dot_product_attention(queries, keys, values, mask=None):
 
 
 class AdditiveAttention(nn.Module):
-    """Attention whose scores come from a small network: w_v · tanh(W_Q q + W_K k).
+    """Attention with scores from a feed-forward network: w_v · tanh(W_Q q + W_K k).
 
     Queries and keys may differ in size. Bahdanau et al. (2015), appendix A.1.2.
     """

@@ -4,54 +4,42 @@ Each function here takes a width, in the unit of the distances, and returns the
 kernel, itself a function from a tensor of distances to a tensor of similarities of
 the same shape. The factors that make a kernel integrate to 1 are left out: they
 cancel when weights are normalized (Silverman, 1986, table 3.1 has them).
-
-This module knows distances only: no queries, no keys, no data.
 """
 
 import torch
 
 
 def gaussian(width):
-    """exp(-distance² / 2 width²): smooth, and never quite zero.
+    """Return the kernel exp(-distance² / (2 width²)), which is nowhere 0."""
 
-    Raises ValueError unless width > 0.
-    """
-    _check_width(width)
-    return lambda distance: torch.exp(-((distance / width) ** 2) / 2)
+    def kernel(distances):
+        return torch.exp(-((distances / width) ** 2) / 2)
+
+    return kernel
 
 
 def boxcar(width):
-    """1 up to ``width``, 0 beyond it: all neighbors count the same.
+    """Return the kernel that is 1 up to ``width`` and 0 beyond it."""
 
-    Raises ValueError unless width > 0.
-    """
-    _check_width(width)
-    return lambda distance: (distance.abs() <= width).to(distance.dtype)
+    def kernel(distances):
+        return (distances.abs() <= width).to(distances.dtype)
 
-
-def constant():
-    """1 at every distance: everybody counts the same, near or far."""
-    return torch.ones_like
+    return kernel
 
 
 def epanechnikov(width):
-    """1 - (distance / width)² up to ``width``, 0 beyond it: Epanechnikov (1969).
+    """Return the kernel max(0, 1 - (distance / width)²): Epanechnikov (1969)."""
 
-    Raises ValueError unless width > 0.
-    """
-    _check_width(width)
-    return lambda distance: (1 - (distance / width) ** 2).clamp(min=0)
+    def kernel(distances):
+        return (1 - (distances / width) ** 2).clamp(min=0)
+
+    return kernel
 
 
 def triangular(width):
-    """1 - |distance| / width up to ``width``, 0 beyond it.
+    """Return the kernel max(0, 1 - abs(distance) / width)."""
 
-    Raises ValueError unless width > 0.
-    """
-    _check_width(width)
-    return lambda distance: (1 - distance.abs() / width).clamp(min=0)
+    def kernel(distances):
+        return (1 - distances.abs() / width).clamp(min=0)
 
-
-def _check_width(width):
-    if not width > 0:
-        raise ValueError(f"width must be positive, got {width}")
+    return kernel

@@ -13,7 +13,10 @@ from tutorial_lib.position import SinusoidalEncoding
 
 
 class FeedForward(nn.Module):
-    """Give every token the same small network: Vaswani et al. (2017), equation 2."""
+    """Pass every token through the same two linear layers, with ReLU between them.
+
+    Vaswani et al. (2017), equation 2. Later models have another ``activation``.
+    """
 
     def __init__(self, d_model, d_ff, *, activation=torch.relu):
         super().__init__()
@@ -51,11 +54,11 @@ class EncoderLayer(nn.Module):
     Vaswani et al. (2017), figure 1, left: the norm follows each sum.
     """
 
-    def __init__(self, d_model, num_heads, d_ff, *, activation=torch.relu):
+    def __init__(self, d_model, num_heads, d_ff):
         super().__init__()
         self.attention = MultiHeadAttention(d_model, num_heads)
         self.norm1 = nn.LayerNorm(d_model)
-        self.feed_forward = FeedForward(d_model, d_ff, activation=activation)
+        self.feed_forward = FeedForward(d_model, d_ff)
         self.norm2 = nn.LayerNorm(d_model)
 
     def forward(self, x, mask=None):

@@ -46,7 +46,6 @@ def results(folder):
         **gpt(folder),
         **gpt_on_a_gpu(folder),
         **vision(folder),
-        **decoding(folder),
     }
 
 
@@ -214,20 +213,6 @@ def vision(folder):
     found["vision.half_the_rate.images"] = f"{half / whole:.1f}"
     steps = read(folder, "vision_steps.csv", contender="tutorial_lib")
     found["vision.step"] = in_range(column(steps, "time_ratio"), ".2f")
-    return found
-
-
-def decoding(folder):
-    """Return the numbers of decoding with and without a KV cache."""
-    found = {}
-    for row in read(folder, "decoding.csv", decoding="cached"):
-        case = {"batch": row["batch"], "words": row["words"]}
-        [slow] = read(folder, "decoding.csv", decoding="recomputed", **case)
-        ratio = int(row["words_per_second"]) / int(slow["words_per_second"])
-        found[f"decoding.gain.{row['batch']}.{row['words']}"] = f"{ratio:.0f}"
-    for row in read(folder, "decoding.csv", words="64"):
-        speed = int(row["words_per_second"])
-        found[f"decoding.{row['decoding']}.{row['batch']}"] = f"{speed:,}"
     return found
 
 

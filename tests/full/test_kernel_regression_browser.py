@@ -33,9 +33,10 @@ FLAT = "bars => bars.every(bar => bar.getAttribute('y1') === bar.getAttribute('y
 
 def library_says(query, width, kernel="gaussian", x=X, y=Y):
     """Return the sentence that the library's own numbers make."""
-    function = (
-        kernels.constant() if kernel == "constant" else getattr(kernels, kernel)(width)
-    )
+    if kernel == "constant":
+        function = torch.ones_like
+    else:
+        function = getattr(kernels, kernel)(width)
     estimate, [weights] = nadaraya_watson(torch.tensor([query]), x, y, function)
     return (
         f"At the query {query:.2f} the estimate is {estimate.item():.2f}, the weighted "

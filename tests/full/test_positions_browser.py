@@ -19,7 +19,7 @@ from positions_by_formula import (
     assert_curve,
     curve_shown,
     dot_products,
-    places,
+    points_of,
     queries_and_keys,
     sentence_of,
 )
@@ -95,7 +95,7 @@ def test_the_point_lies_on_the_curve_and_the_frames_around_their_columns(shown):
         float(page.locator("circle.second").get_attribute(name))
         for name in ("cx", "cy")
     ]
-    path = places(page.locator("path.first").get_attribute("d"))
+    path = points_of(page.locator("path.first").get_attribute("d"))
     assert path[21 + 5].tolist() == pytest.approx(point, abs=1e-6)
     cell = page.locator(MAPS).first.bounding_box()["width"] / 40
     for which, letter, position in (("first", "t", 21), ("second", "j", 26)):

@@ -3,10 +3,9 @@
 A token is a word or a punctuation mark. One that the vocabulary lacks becomes
 ``<unk>``; nothing is ever cut. In a batch a source is its tokens and no more; a target
 stands between ``<bos>`` and ``<eos>``.
-
-This module knows no data set and no model.
 """
 
+import math
 import random
 import re
 import unicodedata
@@ -16,6 +15,7 @@ from numbers import Integral
 from typing import NamedTuple
 
 import torch
+from torch.nn.utils.rnn import pad_sequence
 
 SPECIAL_TOKENS = ("<pad>", "<bos>", "<eos>", "<unk>")
 PAD, BOS, EOS, UNK = range(4)
@@ -123,7 +123,12 @@ class Vocabulary:
         return token in self._ids
 
     def encode(self, tokens):
-        """Return the id of each token as a list; an unknown token's is ``UNK``."""
+        """Return the id of each token as a list; an unknown token's is ``UNK``.
+
+        Raises ValueError for a string that was not tokenized.
+        """
+        if isinstance(tokens, str):
+            raise ValueError(f"{tokens!r} is not a list of words: tokenize it first")
         return [self._ids.get(token, UNK) for token in tokens]
 
     def decode(self, ids):
@@ -137,29 +142,13 @@ class Vocabulary:
 
 
 def pad(sentences, vocabulary):
-    """Encode source sentences, lists of tokens, as one tensor for a model.
+    """Encode sentences, lists of tokens, as one tensor, filled up with ``PAD``.
 
-    Returns token ids (batch, token), filled with ``PAD``, and lengths (batch,). Raises
-    ValueError, naming the sentence, if one is empty or a string that was not tokenized.
+    Returns token ids (batch, token) and the lengths of the sentences (batch,).
     """
-    for number, sentence in enumerate(sentences):
-        if isinstance(sentence, str):
-            raise ValueError(f"{sentence!r} is not a list of words: tokenize it first")
-        if not sentence:
-            raise ValueError(f"a sentence must have a word, number {number} has none")
-    return pad_sequences([vocabulary.encode(sentence) for sentence in sentences])
-
-
-def pad_sequences(sequences):
-    """Fill lists of token ids with ``PAD`` to one tensor (batch, token).
-
-    Returns it and the lengths of the lists (batch,).
-    """
-    lengths = torch.tensor([len(ids) for ids in sequences], dtype=torch.long)
-    padded = torch.full((len(sequences), max(map(len, sequences), default=0)), PAD)
-    for row, ids in zip(padded, sequences, strict=True):
-        row[: len(ids)] = torch.tensor(ids)
-    return padded, lengths
+    rows = [torch.tensor(vocabulary.encode(tokens)) for tokens in sentences]
+    lengths = torch.tensor([len(row) for row in rows])
+    return pad_sequence(rows, batch_first=True, padding_value=PAD), lengths
 
 
 class Batch(NamedTuple):
@@ -194,41 +183,43 @@ class Batches:
         seed=0,
     ):
         check_counts(batch_size=batch_size)
-        self.shuffle, self.seed, self.epoch = shuffle, seed, 0
-        self._rows = [
-            _encode(pair, source_vocabulary, target_vocabulary) for pair in pairs
-        ]
-        if not self._rows:
+        self.pairs = list(pairs)
+        if not self.pairs:
             raise ValueError("there is no sentence pair to make batches of")
-        starts = range(0, len(self._rows), batch_size)
-        self.slices = [slice(start, start + batch_size) for start in starts]
+        for pair in self.pairs:
+            if not pair.source or not pair.target:
+                raise ValueError(f"both sides of a pair must have a word, got {pair}")
+        self.source_vocabulary = source_vocabulary
+        self.target_vocabulary = target_vocabulary
+        self.batch_size = batch_size
+        self.shuffle = shuffle
+        self.seed = seed
+        self.epoch = 0
 
     def set_epoch(self, epoch):
         """Choose the shuffle of the next iteration, as torch's samplers do."""
         self.epoch = epoch
 
     def __len__(self):
-        return len(self.slices)
+        return math.ceil(len(self.pairs) / self.batch_size)
 
     def __iter__(self):
-        rows, slices = self.ordered(), list(self.slices)
+        pairs = self.ordered()
+        starts = list(range(0, len(pairs), self.batch_size))
         if self.shuffle:
-            random.Random(f"batches {self.seed} {self.epoch}").shuffle(slices)
-        for some in slices:
-            sources, targets = zip(*rows[some], strict=True)
-            yield Batch(*pad_sequences(sources), *pad_sequences(targets))
+            random.Random(f"batches {self.seed} {self.epoch}").shuffle(starts)
+        for start in starts:
+            batch = pairs[start : start + self.batch_size]
+            sources = [pair.source for pair in batch]
+            targets = [("<bos>", *pair.target, "<eos>") for pair in batch]
+            source, source_lengths = pad(sources, self.source_vocabulary)
+            target, target_lengths = pad(targets, self.target_vocabulary)
+            yield Batch(source, source_lengths, target, target_lengths)
 
     def ordered(self):
-        """Return the encoded pairs, if shuffled by length, one length at random."""
+        """Return the pairs, if shuffled by length, those of one length at random."""
         if not self.shuffle:
-            return self._rows
-        rows = list(self._rows)
-        random.Random(f"pairs {self.seed} {self.epoch}").shuffle(rows)
-        return sorted(rows, key=lambda row: (len(row[1]), len(row[0])))
-
-
-def _encode(pair, source_vocabulary, target_vocabulary):
-    if not pair.source or not pair.target:
-        raise ValueError(f"both sides of a pair must have a word, got {pair}")
-    target = [BOS, *target_vocabulary.encode(pair.target), EOS]
-    return source_vocabulary.encode(pair.source), target
+            return self.pairs
+        pairs = list(self.pairs)
+        random.Random(f"pairs {self.seed} {self.epoch}").shuffle(pairs)
+        return sorted(pairs, key=lambda pair: (len(pair.target), len(pair.source)))

@@ -6,8 +6,9 @@ the call; the weights of a softmax are followed until they multiply values.
 """
 
 import warnings
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import NamedTuple
+from unittest.mock import patch
 
 import torch
 import torch.nn.functional as F
@@ -42,10 +43,10 @@ def record_attention(model):
 
     Yields a dictionary from the name of each module that attends ("" is the model
     itself) to its weights (batch, head, query, key), detached and before dropout. It is
-    the innermost module whose ``forward`` runs that attends. Each call of the model
-    starts afresh, and so does each call of a part of it, for the layers in that part:
-    after decoding token by token the maps are those of the last step. A layer that runs
-    several times within one call has its queries joined.
+    the innermost module that attends whose ``forward`` or ``attend`` runs. Each call of
+    the model starts afresh, and so does each call of a part of it, for the layers in
+    that part: after decoding token by token the maps are those of the last step. A
+    layer that runs several times within one call has its queries joined.
 
     Attention is ``F.scaled_dot_product_attention``, with the heads it is given, and
     ``nn.MultiheadAttention`` and all that is made of it. Besides, it is a softmax over
@@ -68,8 +69,13 @@ def record_attention(model):
     recorder = _Recorder(model)
     begins = register_module_forward_pre_hook(recorder.begin)
     ends = register_module_forward_hook(recorder.end, always_call=True)
-    with begins, ends, recorder:
-        yield recorder.maps
+    with ExitStack() as stack:
+        for module in model.modules():
+            if hasattr(module, "attend"):
+                attend = recorder.noted(module, module.attend)
+                stack.enter_context(patch.object(module, "attend", attend))
+        with begins, ends, recorder:
+            yield recorder.maps
     recorder.report()
 
 
@@ -116,6 +122,18 @@ class _Recorder(TorchFunctionMode):
         """Note that a module has run."""
         if module in self.names:
             self.running.pop()
+
+    def noted(self, module, attend):
+        """Return a module's method ``attend``, noted as its ``forward`` is."""
+
+        def attend_and_note(*args, **kwargs):
+            self.begin(module, args)
+            try:
+                return attend(*args, **kwargs)
+            finally:
+                self.end(module, args, None)
+
+        return attend_and_note
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         """Let the function run as it would, then see what it attended to."""

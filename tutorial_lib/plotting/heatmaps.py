@@ -71,7 +71,7 @@ def show_heatmaps(
         if has_bar:
             _add_bar(fig, axes, image, label, layout.columns > 1, panels)
         if framed.any():
-            add_legend(fig, outline_label)
+            name_outlines(fig, outline_label)
     return fig
 
 
@@ -202,7 +202,7 @@ def draw_outline(ax, cells, *, size):
             ax.add_patch(frame)
 
 
-def add_legend(fig, label):
+def name_outlines(fig, label):
     """Say below the figure what its frames mean."""
     square = {"handlelength": 1.2, "handleheight": 1.2, "frameon": False}
     frame = _frame(0, 0, 1)[-1]
