@@ -37,11 +37,12 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 from records import Clock, append, provenance, read_done
+from torch import nn
 
 from tutorial_lib.attention import KVCache
 from tutorial_lib.data.downloads import fetch, read_shakespeare
-from tutorial_lib.decoding import evaluating, sample
-from tutorial_lib.gpt import GELU, GPT
+from tutorial_lib.decoding import generate, sample
+from tutorial_lib.gpt import GPT
 from tutorial_lib.llama import Llama
 from tutorial_lib.training import fit, warmup_cosine
 
@@ -108,13 +109,22 @@ def make(
     leaves the biases out, which its comments call a bit better and faster.
     """
     if name == "Llama":
-        num_kv_heads = num_heads if variant == "second" else num_heads // 2
-        sizes = d_model, num_heads, num_kv_heads, num_layers
-        return Llama(vocab, *sizes, max_tokens=context)
+        model = Llama(
+            vocab,
+            d_model,
+            num_heads,
+            num_layers,
+            num_kv_heads=num_heads if variant == "second" else num_heads // 2,
+            d_ff=4 * math.ceil(2 * d_model / 3),
+        )
+        return initialize(model)
     if name == "GPT":
-        activation = squared_relu if variant == "second" else GELU
-        options = {"activation": activation, "dropout": dropout}
-        return GPT(vocab, d_model, num_heads, num_layers, max_tokens=context, **options)
+        model = GPT(vocab, d_model, num_heads, num_layers, max_tokens=context)
+        if variant == "second":
+            for layer in model.layers:
+                layer.feed_forward.activation = squared_relu
+        add_dropout(model, dropout)
+        return initialize(model)
     config = published.GPTConfig(
         block_size=context,
         vocab_size=vocab,
@@ -126,6 +136,31 @@ def make(
     )
     with contextlib.redirect_stdout(io.StringIO()):  # it prints its size
         return published.GPT(config)
+
+
+def initialize(model):
+    """Start as GPT-2 did: the deeper the model, the less a layer adds at first."""
+    for name, weight in model.named_parameters():
+        if name.endswith(("W_O.weight", "W_2.weight", "W_down.weight")):
+            nn.init.normal_(weight, std=0.02 / (2 * len(model.layers)) ** 0.5)
+        elif weight.ndim == 2:
+            nn.init.normal_(weight, std=0.02)
+        elif name.endswith("bias"):
+            nn.init.zeros_(weight)
+    return model
+
+
+def add_dropout(model, probability):
+    """Drop parts of all embeddings and of what each sub-layer adds, in training."""
+
+    def drop(module, inputs, output):
+        return F.dropout(output, probability, module.training)
+
+    model.token_embedding.register_forward_hook(drop)
+    model.position_embedding.register_forward_hook(drop)
+    for layer in model.layers:
+        layer.attention.W_O.register_forward_hook(drop)
+        layer.feed_forward.W_2.register_forward_hook(drop)
 
 
 def loss_of(name):
@@ -153,13 +188,15 @@ def bits_per_character(name, model, tokens, context=CONTEXT):
     half = context // 2
     total = 0.0
     texts = tokens[128 - half :].unfold(0, context + 1, half)  # all from 128 on
-    with evaluating(model):
-        for some in texts.split(64):
-            inputs = some[:, :-1]
-            targets = some[:, 1:].contiguous()
-            logits = model(inputs) if name != "nanoGPT" else model(inputs, targets)[0]
-            losses = F.cross_entropy(logits.transpose(1, 2), targets, reduction="none")
-            total += losses[:, half:].sum().item()
+    was_training = model.training
+    model.eval()
+    for some in texts.split(64):
+        inputs = some[:, :-1]
+        targets = some[:, 1:].contiguous()
+        logits = model(inputs) if name != "nanoGPT" else model(inputs, targets)[0]
+        losses = F.cross_entropy(logits.transpose(1, 2), targets, reduction="none")
+        total += losses[:, half:].sum().item()
+    model.train(was_training)
     return total / len(texts) / half / math.log(2)
 
 
@@ -327,7 +364,9 @@ def run_writing(path, published, settings, rounds):
 def ways_to_write(models, length, texts):
     """Return calls that draw so many characters, with a cache and without."""
     first = torch.zeros(texts, 1, dtype=torch.long)
-    count = {"max_new_tokens": length, "eos": -1}
+
+    def cached(model):
+        generate(model, first, KVCache(), sample, max_new_tokens=length, eos=-1)
 
     @torch.no_grad()
     def recomputed(model):
@@ -339,7 +378,7 @@ def ways_to_write(models, length, texts):
     ways = {}
     for name in [name for name in models if name != "nanoGPT"]:
         ours = models[name]
-        ways[name] = lambda ours=ours: sample(ours, first, KVCache(), **count)
+        ways[name] = lambda ours=ours: cached(ours)
         ways[f"{name}, no cache"] = lambda ours=ours: recomputed(ours)
     return ways | {"nanoGPT": lambda: models["nanoGPT"].generate(first, length)}
 

@@ -90,10 +90,6 @@ def train(name, text, published, seed, steps):
     return row | about()
 
 
-def in_bfloat16():
-    return torch.autocast("cuda", torch.bfloat16)
-
-
 class Watch:
     """The seconds on the wall since it was made, without those when it stood."""
 

@@ -20,13 +20,12 @@ import math
 from pathlib import Path
 
 import torch
-from gpt import CONTEXT, Text, bits_per_character, train_for
+from gpt import CONTEXT, Text, bits_per_character, initialize, train_for
 from records import append, provenance, read_done
 from torch import nn
 
 from tutorial_lib.gpt import GPT
 from tutorial_lib.llama import GroupedQueryAttention, Llama, RMSNorm, SwiGLU
-from tutorial_lib.position import RotaryEncoding
 
 CHANGES = ("GPT-2", "RMSNorm, no biases", "SwiGLU", "RoPE", "GQA")
 RATES = (0.0015, 0.003, 0.006, 0.012, 0.024)
@@ -34,6 +33,7 @@ D_MODEL = 96
 NUM_HEADS = 4
 NUM_KV_HEADS = 2
 NUM_LAYERS = 4
+D_FF = 4 * math.ceil(2 * D_MODEL / 3)  # of the SwiGLU
 BYTES = 4  # of a float32
 TRIAL = 27.5  # CPU seconds with each learning rate
 
@@ -41,9 +41,17 @@ TRIAL = 27.5  # CPU seconds with each learning rate
 def make(change, vocab_size):
     """Make a GPT with all changes up to this one."""
     if change == CHANGES[-1]:
-        sizes = D_MODEL, NUM_HEADS, NUM_KV_HEADS, NUM_LAYERS
-        return Llama(vocab_size, *sizes, max_tokens=CONTEXT)
+        model = Llama(
+            vocab_size,
+            D_MODEL,
+            NUM_HEADS,
+            NUM_LAYERS,
+            num_kv_heads=NUM_KV_HEADS,
+            d_ff=D_FF,
+        )
+        return initialize(model)
     model = GPT(vocab_size, D_MODEL, NUM_HEADS, NUM_LAYERS, max_tokens=CONTEXT)
+    initialize(model)
     number = CHANGES.index(change)
     if number >= 1:
         without_biases(model)
@@ -67,7 +75,7 @@ def without_biases(model):
 def with_gates(model):
     """Exchange every feed-forward network for a SwiGLU with as many weights."""
     for layer in model.layers:
-        layer.feed_forward = SwiGLU(D_MODEL, 4 * math.ceil(2 * D_MODEL / 3))
+        layer.feed_forward = SwiGLU(D_MODEL, D_FF)
         for name, weight in layer.feed_forward.named_parameters():
             adds = name == "W_down.weight"
             nn.init.normal_(weight, std=0.02 / (2 * NUM_LAYERS if adds else 1) ** 0.5)
@@ -75,9 +83,8 @@ def with_gates(model):
 
 def with_rotation(model):
     """Rotate queries and keys, and add zeros for the learned positions."""
-    rotary = RotaryEncoding(D_MODEL // NUM_HEADS)
     for layer in model.layers:
-        ours = GroupedQueryAttention(D_MODEL, NUM_HEADS, NUM_HEADS, rotary=rotary)
+        ours = GroupedQueryAttention(D_MODEL, NUM_HEADS, NUM_HEADS)
         ours.load_state_dict(layer.attention.state_dict())
         layer.attention = ours
     nn.init.zeros_(model.position_embedding.weight).requires_grad_(False)

@@ -29,7 +29,7 @@ class RMSNorm(nn.Module):
 
 
 class SwiGLU(nn.Module):
-    """Give every token a small network with gates: Shazeer (2020), equation 6."""
+    """Give every token a feed-forward network with gates: Shazeer (2020), (6)."""
 
     def __init__(self, d_model, d_ff):
         super().__init__()

@@ -1,20 +1,30 @@
-"""Other people's weights in the book's own classes.
+"""Trained weights in the book's own classes.
 
-Nothing is downloaded here: each function is given what somebody has already, copies the
-weights under our names, and returns a model in evaluation mode. A weight that is
-missing, left over or of another shape is a ValueError that names it.
+`load_weights` loads those that come with the book. The other functions are given
+weights of other people, copy them under our names, and return a model in evaluation
+mode; nothing is downloaded here. A weight that is missing, left over or of another
+shape is a ValueError that names it.
 """
 
 import struct
+from importlib.resources import as_file, files
 from pathlib import Path
 
 import torch
 import torch.nn.functional as F
+from safetensors.torch import load_file
 from torch import nn
 
 from tutorial_lib.gpt import GPT
 from tutorial_lib.llama import Llama
 from tutorial_lib.vit import VisionTransformer
+
+
+def load_weights(model, name):
+    """Copy weights of the book, a file in ``weights``, into a model of their sizes."""
+    with as_file(files("tutorial_lib") / "weights" / f"{name}.safetensors") as path:
+        model.load_state_dict(load_file(path))
+    return model.eval()
 
 
 def from_gpt2(state_dict, num_heads):

@@ -225,7 +225,7 @@ def load_stories260k(*, folder=None):
     """Return the `Checkpoint` of stories260K, a Llama of 260,032 weights.
 
     It learned from short English stories, Eldan and Li (2023), and
-    `tutorial_lib.llama.from_llama2c` makes a model of its path: Andrej Karpathy's
+    `tutorial_lib.pretrained.from_llama2c` makes a model of its path: Andrej Karpathy's
     llama2.c, MIT licence. Raises DataError.
     """
     name, vocabulary = "stories260k/stories260K.bin", "stories260k/tok512.bin"
