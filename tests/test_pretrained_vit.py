@@ -10,7 +10,7 @@ from tutorial_lib.interpret import record_attention
 from tutorial_lib.pretrained import from_torchvision, interpolate_positions
 
 pytest.importorskip("torchvision")
-from torchvision.models import vision_transformer as theirs  # noqa: E402
+from torchvision.models import vision_transformer as theirs
 
 close = partial(torch.testing.assert_close, rtol=0, atol=1e-5)
 

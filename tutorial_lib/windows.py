@@ -84,7 +84,7 @@ class WindowAttention(nn.Module):
 
 
 def shifted_windows(side, window_size, shift):
-    """Number the windows of a grid; return that of each token, (row, column).
+    """Give each token of a grid the number of its window: (row, column).
 
     The grid has ``side`` × ``side`` tokens. Its windows are moved down and to the
     right by ``shift``, and those at the edges are smaller: Liu et al. (2021), figure 2.
