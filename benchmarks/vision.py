@@ -34,11 +34,11 @@ from torchvision.models.vision_transformer import VisionTransformer as Torchvisi
 
 from tutorial_lib.data import ImageBatches, load_images
 from tutorial_lib.notebook import progress_bar
+from tutorial_lib.pretrained import from_torchvision
 from tutorial_lib.training import fit, warmup_cosine
-from tutorial_lib.vit import VisionTransformer, from_torchvision
+from tutorial_lib.vit import VisionTransformer
 
 SIZES = ("image_size", "patch_size", "classes", "d_model", "blocks", "heads", "d_ff")
-NAMES = ("num_classes", "d_model", "num_layers", "num_heads", "mlp_dim")
 CASES = [  # sizes as above, channels, images in a batch
     ((8, 2, 10, 64, 2, 4, 128), 1, 64),
     ((28, 4, 10, 64, 2, 4, 128), 1, 64),
@@ -132,7 +132,8 @@ def time_steps(sizes, channels, batch, seconds):
     images = torch.rand(batch, channels, sizes[0], sizes[0])
     labels = torch.randint(sizes[2], (batch,))
     theirs = make_torchvisions(sizes, channels)
-    models = {"tutorial_lib": from_torchvision(theirs), "torchvision": theirs}
+    ours = from_torchvision(theirs).train()
+    models = {"tutorial_lib": ours, "torchvision": theirs}
     torch.testing.assert_close(*(model(images) for model in models.values()))
     calls = {name: make_step(model, images, labels) for name, model in models.items()}
     times = interleave(calls, seconds)
@@ -156,7 +157,16 @@ def make_model(name):
     if name == "torchvision":
         return make_torchvisions(CLOTHES, 1)
     sizes = CLOTHES if name == "tutorial_lib" else LARGE_PATCHES
-    return VisionTransformer(*sizes[:2], **dict(zip(NAMES, sizes[2:], strict=True)))
+    image_size, patch_size, classes, d_model, num_layers, num_heads, d_ff = sizes
+    return VisionTransformer(
+        d_model,
+        num_heads,
+        num_layers,
+        d_ff=d_ff,
+        image_size=image_size,
+        patch_size=patch_size,
+        num_classes=classes,
+    )
 
 
 def vary(images):

@@ -132,8 +132,9 @@ def _(model, images, kept):
 @torch.no_grad()
 def small_model():
     """Return a small model, of 3 × 3 patches, in which every parameter matters."""
-    sizes = {"d_model": 8, "num_layers": 2, "num_heads": 2, "mlp_dim": 16}
-    model = VisionTransformer(6, 2, num_classes=4, **sizes).eval()
+    model = VisionTransformer(
+        8, 2, 2, d_ff=16, image_size=6, patch_size=2, num_classes=4
+    )
     for parameter in model.parameters():
         parameter.add_(0.4 * torch.randn_like(parameter))
     return model.requires_grad_(False)

@@ -5,17 +5,20 @@ al. (2021).
 """
 
 import torch
+import torch.nn.functional as F
 from einops import rearrange
 from torch import nn
 
+from tutorial_lib.attention import masked_softmax
+from tutorial_lib.transformer import FeedForward
+
 
 def window_partition(grid, window_size):
-    """Cut a grid (batch, row, column, d_model) into square windows.
+    """Cut a grid (batch, row, column, d_model) into square windows, row by row.
 
-    Returns (batch · window, token, d_model): the windows of the first image, row by
-    row, then those of the next.
+    Returns (batch, window, token, d_model).
     """
-    cut = "batch (row height) (column width) d -> (batch row column) (height width) d"
+    cut = "batch (row height) (column width) d -> batch (row column) (height width) d"
     return rearrange(grid, cut, height=window_size, width=window_size)
 
 
@@ -24,9 +27,9 @@ def window_reverse(windows, window_size, side):
 
     ``side`` is the number of rows, and of columns, of the grid.
     """
-    join = "(batch row column) (height width) d -> batch (row height) (column width) d"
+    join = "batch (row column) (height width) d -> batch (row height) (column width) d"
     rows = side // window_size
-    return rearrange(windows, join, row=rows, column=rows, height=window_size)
+    return rearrange(windows, join, row=rows, height=window_size)
 
 
 def relative_position_index(window_size):
@@ -60,47 +63,53 @@ class WindowAttention(nn.Module):
         self.register_buffer("bias_index", relative_position_index(window_size))
 
     def forward(self, windows, mask):
-        """Attend within ``windows`` (batch · window, token, d_model).
+        """Attend within ``windows`` (batch, window, token, d_model).
 
         ``mask`` (window, query, key) is the same for every image.
         """
-        split = "window token (head d_k) -> window head token d_k"
+        split = "batch window token (head d_k) -> batch window head token d_k"
         Q = rearrange(self.W_Q(windows), split, head=self.num_heads)
         K = rearrange(self.W_K(windows), split, head=self.num_heads)
         V = rearrange(self.W_V(windows), split, head=self.num_heads)
+        return self.attend(Q, K, V, mask)
+
+    def attend(self, Q, K, V, mask):
+        """Attend in every head, then merge the heads: shaped as ``windows``."""
+        scores = Q @ K.mT / Q.shape[-1] ** 0.5  # (batch, window, head, query, key)
         bias = self.bias_table[self.bias_index]  # (query, key, head)
-        scores = Q @ K.mT / Q.shape[-1] ** 0.5 + bias.permute(2, 0, 1)
-        scores = scores.unflatten(0, (-1, len(mask)))  # (image, window, head, …)
-        scores = scores.masked_fill(~mask[:, None], -torch.inf)
-        weights = scores.softmax(dim=-1).flatten(0, 1)
-        join = "window head token d_k -> window token (head d_k)"
-        return self.W_O(rearrange(weights @ V, join))
+        scores = scores + bias.permute(2, 0, 1)  # (head, query, key)
+        weights = masked_softmax(scores, mask.unsqueeze(1))  # (window, 1, query, key)
+        merge = "batch window head token d_k -> batch window token (head d_k)"
+        return self.W_O(rearrange(weights @ V, merge))
 
 
-def shifted_window_mask(side, size, shift):
-    """Let each token of a grid attend to those that lie in its window.
+def shifted_windows(side, window_size, shift):
+    """Give each token of a grid the number of its window: (row, column).
 
-    The grid has ``side`` × ``side`` tokens and windows of ``size`` × ``size``,
-    shifted down and to the right by ``shift``; the windows at the edges are smaller.
-    Returns a boolean mask (token, token), True where a query may attend. Liu et al.
-    (2021), figure 2.
+    The grid has ``side`` × ``side`` tokens. Its windows are moved down and to the
+    right by ``shift``, and those at the edges are smaller: Liu et al. (2021), figure 2.
     """
-    window = (torch.arange(side) - shift) // size
-    windows = torch.cartesian_prod(window, window)  # (token, 2)
-    return (windows[:, None] == windows).all(dim=-1)
+    line = (torch.arange(side) - shift) // window_size
+    return side * line[:, None] + line
 
 
-def cyclic_shift_mask(side, size, shift):
+def shifted_window_mask(side, window_size, shift):
+    """Let each token of a grid attend to those in its window: (query, key)."""
+    windows = shifted_windows(side, window_size, shift).flatten()  # (token,)
+    return windows[:, None] == windows
+
+
+def cyclic_shift_mask(side, window_size, shift):
     """Keep apart the tokens that only a cyclic shift has brought into one window.
 
-    Returns a boolean mask (window, query, key), True where a query may attend. Liu et
-    al. (2021), figure 4.
+    Returns a mask (window, query, key) for the grid after it was rolled. Liu et al.
+    (2021), figure 4.
     """
-    tokens = torch.arange(side**2).view(1, side, side, 1)  # numbered row by row
-    tokens = tokens.roll((-shift, -shift), dims=(1, 2))
-    windows = window_partition(tokens, size).squeeze(-1)  # (window, token)
-    may_attend = shifted_window_mask(side, size, shift)  # (token, token)
-    return may_attend[windows[:, :, None], windows[:, None]]
+    grid = shifted_windows(side, window_size, shift)  # (row, column)
+    rolled = grid.roll((-shift, -shift), dims=(0, 1))
+    windows = window_partition(rolled[None, :, :, None], window_size)
+    windows = windows[0, :, :, 0]  # (window, token)
+    return windows[:, :, None] == windows[:, None]
 
 
 class SwinBlock(nn.Module):
@@ -118,11 +127,7 @@ class SwinBlock(nn.Module):
         self.norm1 = nn.LayerNorm(d_model)
         self.attention = WindowAttention(d_model, num_heads, window_size)
         self.norm2 = nn.LayerNorm(d_model)
-        self.mlp = nn.Sequential(
-            nn.Linear(d_model, 4 * d_model),
-            nn.GELU(),
-            nn.Linear(4 * d_model, d_model),
-        )
+        self.feed_forward = FeedForward(d_model, 4 * d_model, activation=F.gelu)
         mask = cyclic_shift_mask(side, window_size, shift)
         self.register_buffer("mask", mask)  # (window, query, key)
 
@@ -133,4 +138,5 @@ class SwinBlock(nn.Module):
         windows = self.attention(windows, self.mask)
         grid = window_reverse(windows, self.window_size, self.side)
         x = x + grid.roll((self.shift, self.shift), dims=(1, 2))
-        return x + self.mlp(self.norm2(x))
+        x = x + self.feed_forward(self.norm2(x))
+        return x
