@@ -1,8 +1,8 @@
-"""Other people's weights in the book's own classes.
+"""Trained weights in the book's own classes: other people's, and a few of the book's.
 
-Nothing is downloaded here: each function is given what somebody has already, copies the
-weights under our names, and returns a model in evaluation mode. A weight that is
-missing, left over or of another shape is a ValueError that names it.
+Nothing is downloaded here. The functions for other people's weights are given what
+somebody has already, copy it under our names, and return a model in evaluation mode. A
+weight that is missing, left over or of another shape is a ValueError that names it.
 """
 
 import struct
@@ -178,6 +178,12 @@ def interpolate_positions(table, side):
     grid = table[1:].T.unflatten(1, (before, before))  # (d_model, row, column)
     grid = F.interpolate(grid[None], size=side, mode="bicubic", align_corners=True)[0]
     return torch.cat([table[:1], grid.flatten(1).T])  # (1 + side², d_model)
+
+
+def load_weights(model, name):
+    """Load weights of the book's own, which ``benchmarks/{name}.py`` has trained."""
+    path = Path(__file__).parent / "weights" / f"{name}.pt"
+    model.load_state_dict(torch.load(path, weights_only=True))
 
 
 def _take(weights, name):
