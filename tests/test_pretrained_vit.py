@@ -6,8 +6,15 @@ import pytest
 import torch
 from torch import nn
 
+from tutorial_lib.data import load_images
+from tutorial_lib.data.questions import swapped_decoys
 from tutorial_lib.interpret import record_attention
-from tutorial_lib.pretrained import from_torchvision, interpolate_positions
+from tutorial_lib.pretrained import (
+    from_torchvision,
+    interpolate_positions,
+    load_weights,
+)
+from tutorial_lib.vit import VisionTransformer
 
 pytest.importorskip("torchvision")
 from torchvision.models import vision_transformer as theirs
@@ -134,3 +141,14 @@ def test_missing_and_left_over_weights_are_named():
 def test_patches_that_do_not_fill_the_images_are_refused():
     with pytest.raises(ValueError, match="4 does not divide 30"):
         from_torchvision(make_theirs(), image_size=30)
+
+
+def test_the_weights_of_the_book_find_the_intact_digit():
+    digits = load_images("digits")
+    test = swapped_decoys(*digits.test, 300, seed=2)
+    model = VisionTransformer(
+        32, 4, 2, d_ff=64, image_size=24, patch_size=4, num_classes=10
+    )
+    load_weights(model, "decoys")
+    predictions = model(test.images).argmax(dim=-1)
+    assert (predictions == test.answers).float().mean() > 0.85
