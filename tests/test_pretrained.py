@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from tutorial_lib.pretrained import from_gpt2, from_llama2c
+from tutorial_lib.gpt import GPT
+from tutorial_lib.pretrained import from_gpt2, from_llama2c, load_weights
 
 # --- GPT-2, written from its paper and the names of its weights -------------------
 
@@ -255,3 +256,21 @@ def test_another_file_and_a_part_of_one_are_refused_in_one_sentence(
     with pytest.raises(ValueError, match=message) as caught:
         from_llama2c(path)
     assert str(caught.value).startswith(f"{path} ") and "\n" not in str(caught.value)
+
+
+# --- The book's own weights -------------------------------------------------------
+
+
+def test_the_weights_of_chapter_12_prefer_what_was_trained():
+    model = load_weights(GPT(180, 64, 4, 2, max_tokens=32), "french_gpt")
+    assert not model.training
+    assert model.token_embedding.weight.dtype == torch.float32
+    tokens = torch.tensor([[0, 48, 79, 3, 20, 19]])  # <eos> les chats
+    probs = model(tokens)[0].softmax(dim=-1)  # (token, vocab)
+    assert probs[3, 20] > 0.9  # no word but chat goes on as in "les cha"
+    assert probs[4, 19] > 0.9  # and behind les it needs its s
+
+
+def test_weights_of_other_sizes_are_refused():
+    with pytest.raises(RuntimeError, match="size mismatch for token_embedding"):
+        load_weights(GPT(180, 32, 4, 2, max_tokens=32), "french_gpt")
