@@ -2,8 +2,8 @@
 
     python benchmarks/decoys.py
 
-Its weights, in 16 bits, go to tutorial_lib/weights/decoys.safetensors. `load_weights` of
-tutorial_lib.pretrained loads them.
+Its weights, in 16 bits, go to tutorial_lib/weights/decoys.safetensors, from where
+`tutorial_lib.pretrained.load_weights` takes them.
 """
 
 from pathlib import Path
