@@ -23,8 +23,6 @@ from built_pages import (
     needs_pages,
 )
 
-from tools.figures import figures_of
-from tools.notebooks import read_notebook
 from tools.repository import read_repository
 
 pytestmark = needs_pages
@@ -181,15 +179,6 @@ def test_every_chapter_of_the_contents_is_built_and_on_the_road():
     contents = re.findall(r"file: notebooks/(\w+)", (ROOT / "_toc.yml").read_text())
     assert [name for name in contents if name[0] != "x"] == written  # no excursions
     assert sorted(contents) == [page.stem for page in CHAPTERS]
-
-
-@each(CHAPTERS)
-def test_a_figure_that_leaves_the_book_keeps_the_number_of_the_page(page_file):
-    path = ROOT / "notebooks" / f"{page_file.stem}.ipynb"
-    exported = figures_of(path, read_notebook(path))
-    labels = [one.label.rpartition(", ")[2] for one in exported]
-    shown = r'caption-number">(Fig. [\d.]+) '
-    assert labels == re.findall(shown, page_file.read_text(encoding="utf-8"))
 
 
 def test_the_diagram_of_attention_is_right():

@@ -1,9 +1,10 @@
 """Figures for slides: those of the chapters, one file a figure.
 
-PNG files are the pictures that the notebooks store. For SVG and PDF the chapters are
-run, and what they show is drawn in that format; one that fails costs nobody else's
-figures, and keeps those it drew before. An interactive figure is also written as a page
-of its own, which needs no other page and no internet. The notebooks stay as they are.
+PNG files are the figures that the notebooks store; the pictures that chapters begin
+with are always SVG files. For other figures as SVG or PDF the chapters are run, and
+what they show is drawn in that format; one that fails costs nobody else's figures, and
+keeps those it drew before. An interactive figure is also written as a page of its own,
+which needs no other page and no internet. The notebooks stay as they are.
 """
 
 import base64
@@ -21,7 +22,8 @@ from tools.notebooks import code_cells, read_notebook
 from tutorial_figures.figure import PAGE
 from tutorial_lib.notebook import unfolded
 
-STORED = "image/png"  # the form in which notebooks keep their pictures
+STORED = "image/png"  # the form in which notebooks keep their figures
+DRAWING = "image/svg+xml"  # and the pictures that chapters begin with
 DRAWN = "application/vnd.attention-book.file"  # a file as base64, while a chapter runs
 LIVE = "data-figure="  # what the HTML of every live figure carries
 SETUP = "from tools.figures import hand_over\n\nhand_over({!r})"
@@ -155,6 +157,10 @@ def hand_over(format):
 
 def write(out, figure, format):
     """Write the files of one figure; return whether its picture was there."""
+    drawing = shown(figure.outputs, DRAWING)
+    if drawing:
+        write_whole(Path(out, f"{figure.name}.svg"), drawing)
+        return True
     content = shown(figure.outputs, STORED if format == "png" else DRAWN)
     if not content:
         return False
