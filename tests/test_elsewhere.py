@@ -17,7 +17,7 @@ APART = {  # tests that stand with those of a module, and the row that one holds
         "multi-head attention, outputs and weights"
     ),
     "test_encoder_and_decoder_are_torchs_stacks_of_layers": "whole encoder and decoder",
-    "test_vit_b_16_itself_comes_over": "Vision Transformer, ViT-B/16",
+    "test_logits_and_attention_maps_are_torchvisions": "Vision Transformer",
     "test_gpt_2_s_weights_give_what_gpt_2_computes": "GPT-2",
     "test_bleu_is_sacrebleus_whatever_the_words_and_references": None,
 }

@@ -253,7 +253,7 @@ def test_shifted_windows(shift):
     ours.W_O.load_state_dict(theirs.proj.state_dict())
     ours.bias_table = theirs.relative_position_bias_table
     block.norm1 = nn.Identity()
-    nn.init.zeros_(block.mlp[2].weight)
-    nn.init.zeros_(block.mlp[2].bias)
+    nn.init.zeros_(block.feed_forward.W_2.weight)
+    nn.init.zeros_(block.feed_forward.W_2.bias)
     x = torch.randn(3, 8, 8, 8)
     assert_within(block(x) - x, theirs(x), within("shifted windows"))

@@ -133,13 +133,6 @@ def test_the_chapter_is_small_enough_to_load_anywhere(path):
         assert len(picture) <= 60_000, cell["id"]
 
 
-def test_no_cell_has_more_than_40_lines_of_code(path):
-    def is_long(cell):  # but that of the imports, one a line
-        return "setup" not in tags_of(cell) and lines_of_code(source_of(cell)) > 40
-
-    assert named(code_cells(path), is_long) == []
-
-
 def test_no_line_of_code_is_wider_than_the_page(path):
     def is_wide(cell):
         return any(len(line) > 88 for line in source_of(cell).splitlines())
