@@ -32,7 +32,7 @@ ENVIRONMENT = {  # what the book's kernels run with
 }
 if platform.machine() in ("AMD64", "x86_64"):
     ENVIRONMENT["ATEN_CPU_CAPABILITY"] = "avx2"
-    ENVIRONMENT["MKL_CBWR"] = "COMPATIBLE"
+    ENVIRONMENT["MKL_CBWR"] = "AVX2"
     ENVIRONMENT["ONEDNN_MAX_CPU_ISA"] = "AVX2"
 # Where matplotlib keeps its settings and what fonts there are: else environments share
 # that, and one warns in each chapter of fonts that have gone with another.
