@@ -137,7 +137,7 @@ def test_translate_takes_words_and_gives_words_in_their_order(kind, num_beams):
     alone = []
     for sentence in sentences:
         alone += translate(model, [sentence], data, **options)
-    assert [words[:5] for words in together] == [words[:5] for words in alone]
+    assert together == alone
     assert translate(model, [], data) == []
 
 
@@ -223,6 +223,11 @@ def test_any_beam_finds_what_a_search_with_lists_finds(
     expected = search_slowly(language, **options)
     assert tuple(text) == expected
     assert log_prob == pytest.approx(language.log_prob_of(expected), abs=1e-4)
+
+
+def test_no_new_tokens_are_an_empty_text():
+    language = Language(torch.zeros(97, 3))
+    assert language.search(num_beams=2, max_new_tokens=0) == ([], 0.0)
 
 
 def test_a_finished_text_that_was_pushed_out_of_the_beam_still_wins():

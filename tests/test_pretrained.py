@@ -97,6 +97,8 @@ def broken(change):
         weights["h.0.crossattention.c_attn.weight"] = weights[attention]
     elif change == "missing":
         del weights["h.1.ln_1.bias"]
+    elif change == "missing first":
+        del weights["h.1.ln_1.weight"]
     elif change == "transposed":
         weights[attention] = weights[attention].T
     elif change == "empty":
@@ -110,6 +112,7 @@ def broken(change):
         ("untied", "lm_head.weight is not wte.weight"),
         ("left over", "no place for h.0.crossattention.c_attn.weight"),
         ("missing", "the weight h.1.ln_1.bias is missing"),
+        ("missing first", "the weight h.1.ln_1.weight is missing"),
         ("transposed", r"layers.1.attention.W_Q.weight are \(8, 72\), expected \(24"),
         ("empty", "the weight wte.weight is missing"),
     ],
@@ -241,6 +244,7 @@ def test_a_checkpoint_gives_what_its_format_says(saved, vocab, num_kv_heads):
         (b"<html>Please log in</html>" * 9, "is no checkpoint"),
         (b"24ka" + checkpoint(), "is no checkpoint"),  # llama2.c's second format
         (checkpoint((16, 28, 2, 3, 1, 13, 12))[:28], "is no checkpoint"),
+        (checkpoint((16, 28, 2, 4, 3, 13, 12))[:28], "is no checkpoint"),
         (struct.pack("<7i", 16, 28, 2, 0, 2, 13, 12), "is no checkpoint"),
         (struct.pack("<7i", 16, 28, -2, 4, 2, 13, 12), "is no checkpoint"),
         (checkpoint()[:28], r"has 28 bytes, and a model of its sizes needs 18,"),

@@ -102,7 +102,7 @@ def beam_search(model, tokens, state, *, num_beams, max_new_tokens, eos=EOS):
         log_probs = log_probs.masked_fill(tokens[:, 0] == eos, -torch.inf)
         if log_probs.max() <= best_log_prob:  # and a longer text is less likely still
             break
-    if best_log_prob == -torch.inf and max_new_tokens:  # no text has ended
+    if best_log_prob == -torch.inf:  # no text has ended
         best_text = texts[log_probs.argmax()].tolist()
         best_log_prob = log_probs.max().item()
     return best_text, best_log_prob
@@ -126,14 +126,15 @@ def translate(model, sentences, data, *, num_beams=1, batch_size=250):
     """
     if num_beams > 1:
         batch_size = 1
+    device = next(model.parameters()).device
     translations = []
     with progress_bar(len(sentences), unit="sentence") as bar:
         for i in range(0, len(sentences), batch_size):
             batch = sentences[i : i + batch_size]
             source, lengths = pad(batch, data.source_vocabulary)
             with torch.no_grad():
-                state = model.encode(source, lengths)
-            tokens = torch.full((len(batch), 1), BOS)
+                state = model.encode(source.to(device), lengths.to(device))
+            tokens = torch.full((len(batch), 1), BOS, device=device)
             longest = 2 * source.shape[1] + 10
             if num_beams > 1:
                 text, _ = beam_search(
@@ -142,7 +143,8 @@ def translate(model, sentences, data, *, num_beams=1, batch_size=250):
                 rows = [text]
             else:
                 rows = generate(model, tokens, state, greedy, max_new_tokens=longest)
-            for row in rows:
+            for row, length in zip(rows, lengths.tolist(), strict=True):
+                row = row[: 2 * length + 10]  # whatever else is in its batch
                 translations.append(data.target_vocabulary.decode(row))
             bar.update(len(batch))
     return translations

@@ -39,6 +39,10 @@ class SinusoidalEncoding(nn.Module):
 
     def forward(self, x):
         """Add each position's vector to its token in ``x`` (batch, token, d_model)."""
+        if x.shape[1] > len(self.table):
+            raise ValueError(
+                f"{x.shape[1]} tokens are more than max_tokens={len(self.table)}"
+            )
         return x + self.table[: x.shape[1]]
 
 

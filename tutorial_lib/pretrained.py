@@ -44,10 +44,10 @@ def from_gpt2(state_dict, num_heads):
         "norm.weight": _take(theirs, "ln_f.weight"),
         "norm.bias": _take(theirs, "ln_f.bias"),
     }
-    num_layers = 0
-    while f"h.{num_layers}.ln_1.weight" in theirs:
-        _add_gpt2_layer(ours, theirs, num_layers)
-        num_layers += 1
+    layers = {name.split(".")[1] for name in theirs if name.startswith("h.")}
+    num_layers = len(layers)
+    for i in range(num_layers):
+        _add_gpt2_layer(ours, theirs, i)
     table = ours["token_embedding.weight"]
     output = theirs.pop("lm_head.weight", table)
     if not torch.equal(output, table):
@@ -89,10 +89,22 @@ def from_llama2c(path):
     content = bytearray(Path(path).read_bytes())
     header = struct.unpack("<7i", content[:28].ljust(28, b"\0"))
     d_model, d_ff, num_layers, num_heads, num_kv_heads, vocab_size, max_tokens = header
-    if min(header[:5]) < 1 or d_model % num_heads or max(header) > 2**24:
+    fits = min(header[:5]) > 0 and vocab_size != 0 and max_tokens > 0
+    if not fits or d_model % num_heads or num_heads % num_kv_heads:
         raise ValueError(
             f"{path} is no checkpoint in the first format of llama2.c: it does not "
             "begin with the seven sizes of a model"
+        )
+    tables = 1 if vocab_size > 0 else 2  # of input and output embeddings
+    d_k = d_model // num_heads
+    layer = 2 * d_model * (num_heads + num_kv_heads) * d_k  # W_Q, W_K, W_V, W_O
+    layer += 3 * d_model * d_ff + 2 * d_model  # SwiGLU and two norms
+    numbers = tables * abs(vocab_size) * d_model + num_layers * layer + d_model
+    numbers += max_tokens * d_k  # angles, which are not needed
+    if len(content) != 28 + 4 * numbers:
+        raise ValueError(
+            f"{path} has {len(content):,} bytes, and a model of its sizes needs "
+            f"{28 + 4 * numbers:,}: download or export it again"
         )
     model = Llama(
         abs(vocab_size),
@@ -110,19 +122,14 @@ def from_llama2c(path):
         for layer in model.layers:
             weights.append(layer.get_submodule(name).weight)
     weights.append(model.norm.weight)
-    weights.append(torch.empty(max_tokens, d_model // num_heads))  # angles: not needed
+    weights.append(torch.empty(max_tokens, d_k))  # angles: not needed
     if vocab_size < 0:  # the output embeddings are a table of their own
         model.output.weight = nn.Parameter(torch.empty(-vocab_size, d_model))
         weights.append(model.output.weight)
     sizes = [weight.numel() for weight in weights]
-    if len(content) != 28 + 4 * sum(sizes):
-        raise ValueError(
-            f"{path} has {len(content):,} bytes, and a model of its sizes needs "
-            f"{28 + 4 * sum(sizes):,}: download or export it again"
-        )
-    numbers = torch.frombuffer(content, dtype=torch.float32, offset=28)
+    parts = torch.frombuffer(content, dtype=torch.float32, offset=28).split(sizes)
     with torch.no_grad():
-        for weight, part in zip(weights, numbers.split(sizes), strict=True):
+        for weight, part in zip(weights, parts, strict=True):
             weight.copy_(part.view_as(weight))
     return model.eval()
 
