@@ -117,7 +117,7 @@ ABOUT = {
         "values from the memory.",
         ASKED,
         "(batch, query, d_model)",
-        ("self.W_K(keys)", "self.W_V(values)"),
+        ("self.W_V(values)",),
     ),
     "mask of self-attention": About(
         "padding mask",

@@ -156,7 +156,7 @@ def test_the_lines_that_matter_are_marked_and_the_code_is_whole(options, shown):
     for name in ("tied", "linear", "softmax", "decoder: cross-attention"):
         assert_marked(page, name)
     listing = page.locator("pre")
-    button(page, "encoder: embedding").click()
+    button(page, "encoder: position").click()
     assert page.locator("mark").count() == 0
     assert listing.evaluate("pre => pre.scrollTop") == 0
     button(page, "decoder").click()

@@ -3,8 +3,9 @@
 import torch
 from figures_in_browser import NAMES, SCORES, as_shown, click, press, readout, sampling
 
+from tutorial_exercises.chapter_12 import keep_min_p
 from tutorial_figures import show_sampling
-from tutorial_lib.decoding import apply_temperature, min_p, top_k, top_p
+from tutorial_lib.decoding import apply_temperature, keep_top_k, keep_top_p
 
 
 def chances_shown(page, which=".chance .number"):
@@ -27,10 +28,10 @@ def test_the_sliders_do_what_the_library_s_functions_do(shown):
     tempered = apply_temperature(SCORES, 2.0)
     assert chances_shown(page) == as_shown(tempered.softmax(0))
     slider(page, "top-k").fill("3")
-    assert chances_shown(page)[:3] == as_shown(top_k(tempered, 3).softmax(0)[:3])
+    assert chances_shown(page)[:3] == as_shown(keep_top_k(tempered, 3).softmax(0)[:3])
     for name, value, kept in (
-        ("top-p", "0.7", top_p(top_k(tempered, 3), 0.7)),
-        ("min-p", "0.3", min_p(top_k(tempered, 3), 0.3)),
+        ("top-p", "0.7", keep_top_p(keep_top_k(tempered, 3), 0.7)),
+        ("min-p", "0.3", keep_min_p(keep_top_k(tempered, 3), 0.3)),
     ):
         slider(page, name).fill(value)
         shares = kept.softmax(0).tolist()

@@ -86,11 +86,11 @@ def test_the_same_draws_write_the_same_text_also_beyond_the_model_s_length(shown
 
 
 def test_temperature_and_top_p_are_those_of_the_library(shown):
-    from tutorial_lib.decoding import apply_temperature, top_p
+    from tutorial_lib.decoding import apply_temperature, keep_top_p
 
     *_, first = by_javascript(shown, writing(), WRITE, until=20)
     logits, _ = by_torch(WRITER)
-    probs = top_p(apply_temperature(logits, 0.7), 0.9).softmax(dim=-1)
+    probs = keep_top_p(apply_temperature(logits, 0.7), 0.9).softmax(dim=-1)
     result = torch.tensor([step["probs"] for step in first["steps"][: len(TEXT)]])
     assert torch.allclose(result, probs, atol=1e-5)
 
@@ -101,7 +101,7 @@ def test_a_text_of_other_words_is_refused_where_the_figure_is_made():
     with pytest.raises(ValueError, match="3 words do not name"):
         show_writing(WRITER, ["a", "b", "c"], "a")
     with pytest.raises(ValueError, match="at most 24, got 25"):
-        show_writing(WRITER, LETTERS, "a", length=25)
+        show_writing(WRITER, LETTERS, "a", length=25, max_tokens=24)
 
 
 # --- What a reader does -----------------------------------------------------------
