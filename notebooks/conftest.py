@@ -4,31 +4,26 @@ nbval runs the cells one after the other and compares what they show. Behind the
 chapter's exercises follow, solved, in the same kernel.
 """
 
-import contextlib
 import os
 
 import nbval.kernel
 import pytest
 from solving import solved_cells
 
-from tools.notebooks import CELL_TIMEOUT, ENVIRONMENT
+from tools.notebooks import CELL_TIMEOUT, ENVIRONMENT, connection
 from tools.sheets import Sheet
 
 os.environ.update(ENVIRONMENT)
 
 
-def started_twice(start):
-    """Start a kernel again that dies at once: another process may have its port."""
+class KernelManager(nbval.kernel.KernelManager):
+    """A kernel that nbval reaches as the book's tools do."""
 
-    def started(**options):
-        with contextlib.suppress(RuntimeError):
-            return start(**options)
-        return start(**options)
-
-    return started
+    def __init__(self, **options):
+        super().__init__(config=connection(), **options)
 
 
-nbval.kernel.start_new_kernel = started_twice(nbval.kernel.start_new_kernel)
+nbval.kernel.KernelManager = KernelManager
 
 
 class Solved(pytest.Item):

@@ -17,11 +17,12 @@ from collections import Counter
 
 import hypothesis
 import pytest
-from figures_in_browser import DRAWN, without_picture
 
 from tools.notebooks import ENVIRONMENT
 
-os.environ.update(ENVIRONMENT)  # also for the kernels that tests start
+# For the kernels that tests start, and for torch, which reads it when it is imported:
+# nothing that this file imports may import torch.
+os.environ.update(ENVIRONMENT)
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "book" / "_print"))
 CHROMIUM = importlib.import_module("browser")  # the one place that finds it
 # The same examples every time, however slow the machine, and nothing kept of them.
@@ -237,6 +238,7 @@ def shown(reload_at, tmp_path):
     The picture in it, which is seen where the figure cannot start, is drawn only if
     it is to be ``pictured``.
     """
+    from figures_in_browser import DRAWN, without_picture
 
     def open_figure(figure, *, pictured=False, **options):
         figure = figure if pictured else without_picture(figure)

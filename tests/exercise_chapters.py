@@ -14,6 +14,7 @@ import torch
 from nbclient import NotebookClient
 
 import tutorial_exercises
+from tools.notebooks import connection
 from tutorial_exercises.check import find
 from tutorial_exercises.exercise import EXERCISES
 
@@ -75,8 +76,13 @@ def tags(cell):
 
 def executed(notebook):
     """Run a notebook in a kernel and return it."""
-    where = {"metadata": {"path": str(ROOT / "notebooks")}}
-    return NotebookClient(notebook, timeout=300, resources=where).execute()
+    client = NotebookClient(
+        notebook,
+        config=connection(),
+        resources={"metadata": {"path": str(ROOT / "notebooks")}},
+        timeout=300,
+    )
+    return client.execute()
 
 
 def text_of(cell):

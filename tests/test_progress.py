@@ -8,7 +8,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from tools.notebooks import read_notebook, run
+from tools.notebooks import connection, read_notebook, run
 from tutorial_lib.notebook import Stopped, progress_bar
 
 LOOP = """
@@ -105,7 +105,7 @@ def test_an_interrupt_before_the_total_is_known_says_so():
 def test_a_notebook_shows_a_widget_and_keeps_nothing_of_it(notebook):
     content = nbformat.read(notebook, as_version=4)
     shown = []
-    client = NotebookClient(content, kernel_name="python3")
+    client = NotebookClient(content, config=connection(), kernel_name="python3")
     handle = client.process_message
 
     def listen(message, cell, index):

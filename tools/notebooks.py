@@ -10,8 +10,11 @@ import json
 import os
 import platform
 import sys
+import tempfile
+import uuid
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
+from functools import cache
 from pathlib import Path
 
 from tools.files import read_text, write_whole
@@ -120,6 +123,7 @@ def run(notebook, folder, *, timeout=CELL_TIMEOUT):
     started = []
     client = NotebookClient(
         node,
+        config=connection(),
         coalesce_streams=True,  # else what is stored depends on when it was printed
         extra_arguments=["--log-level=ERROR"],
         kernel_name="python3",
@@ -136,6 +140,26 @@ def run(notebook, folder, *, timeout=CELL_TIMEOUT):
     except (exceptions.CellControlSignal, exceptions.DeadKernelError) as error:
         failure = f"cell {started[-1]} {_reason(error, timeout)}"
     return json.loads(nbformat.writes(node)), failure
+
+
+def connection():
+    """Return the configuration of a kernel that is reached by files of its own.
+
+    Ports are free when they are chosen, and may be taken by another kernel before this
+    one opens them: it dies then, or both wait for ever.
+    """
+    from traitlets.config import Config
+
+    if os.name != "posix":
+        return Config()
+    address = Path(_sockets().name, uuid.uuid4().hex)
+    return Config(ConnectionFileMixin={"transport": "ipc", "ip": f"{address}"})
+
+
+@cache
+def _sockets():
+    """Return the folder of this process for the files of kernels."""
+    return tempfile.TemporaryDirectory(prefix="kernels-")
 
 
 def _reason(error, timeout):
