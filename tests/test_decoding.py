@@ -25,6 +25,7 @@ from tutorial_lib.decoding import (
     speculative_decode,
     translate,
 )
+from tutorial_lib.gpt import GPT
 from tutorial_lib.seq2seq import AttentionDecoder, Decoder, Encoder, Seq2Seq
 from tutorial_lib.transformer import (
     Transformer,
@@ -380,6 +381,22 @@ def test_drafts_of_the_target_itself_are_accepted_and_useless_ones_rejected():
 
 def test_a_text_ends_with_its_eos_even_within_a_draft():
     for _ in range(200):
-        tokens = speculated(Chain(0), Chain(3), eos=EOS).tokens
-        assert EOS not in tokens
-        assert len(tokens) <= 10
+        speculation = speculated(Chain(0), Chain(3), eos=EOS)
+        assert EOS not in speculation.tokens
+        assert len(speculation.tokens) <= 10
+        assert speculation.accepted <= len(speculation.tokens) + 1  # and <eos>
+
+
+@torch.no_grad()
+def test_a_state_that_is_handed_in_can_be_used_again():
+    torch.manual_seed(0)
+    model = GPT(20, 16, 2, 2, max_tokens=30)
+    prompt = torch.tensor([[1, 2, 3, 4]])
+    _, state = model.decode_step(prompt, KVCache())
+    first = generate(model, prompt, state, greedy, max_new_tokens=4)
+    assert state.num_tokens() == 4
+    assert first.equal(generate(model, prompt, state, greedy, max_new_tokens=4))
+    options = {"num_beams": 3, "max_new_tokens": 4}
+    beam = beam_search(model, prompt, state, **options)
+    assert beam == beam_search(model, prompt, state, **options)
+    assert state.num_tokens() == 4

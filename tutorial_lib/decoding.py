@@ -9,6 +9,7 @@ First one token a step, chosen by a function of the logits; then beam search; la
 speculative decoding, for which a model is a function from tokens to logits.
 """
 
+from copy import copy
 from typing import NamedTuple
 
 import torch
@@ -25,6 +26,7 @@ def generate(model, tokens, state, choose, *, max_new_tokens, eos=EOS, **options
     ``tokens`` (batch, token) are the prompt; ``choose(logits, **options)`` turns logits
     (batch, vocab) into tokens (batch, 1). Returns the new tokens (batch, token).
     """
+    state = copy(state)  # a cache is extended, and the caller's stays as it is
     new_tokens = tokens[:, :0]
     for _ in range(max_new_tokens):
         logits, state = model.decode_step(tokens, state)
@@ -189,7 +191,7 @@ class Speculated(NamedTuple):
 
     tokens: list  # without the prompt and <eos>
     calls: int  # of the target model
-    accepted: int  # draft tokens
+    accepted: int  # draft tokens, up to <eos>
 
 
 def speculative_decode(
@@ -209,7 +211,8 @@ def speculative_decode(
         _, new_tokens = speculative_step(target, draft, prompt + text, count)
         text = text + new_tokens
         calls += 1
-        accepted += len(new_tokens) - 1
+        num_kept = new_tokens.index(eos) + 1 if eos in new_tokens else len(new_tokens)
+        accepted += min(num_kept, len(new_tokens) - 1)  # the last is the target's own
     if eos in text:
         text = text[: text.index(eos)]
     return Speculated(text, calls, accepted)
