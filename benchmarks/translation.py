@@ -28,6 +28,7 @@ import hashlib
 import itertools
 import multiprocessing
 import os
+import random
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -196,19 +197,32 @@ class TokenBatches(Batches):
     def __init__(self, data, *, max_tokens, seed):
         vocabularies = data.source_vocabulary, data.target_vocabulary
         super().__init__(data.train, *vocabularies, batch_size=1, seed=seed)
-        start = longest = 0
-        self.slices = []
-        for i, (_, target) in enumerate(self.ordered()):
-            longest = max(longest, len(target))
-            if (i + 1 - start) * longest > max_tokens:
-                self.slices.append(slice(start, i))
-                start = i
-                longest = len(target)
-        self.slices.append(slice(start, i + 1))
+        self.max_tokens = max_tokens
+
+    def __iter__(self):
+        groups = self.group()
+        random.Random(f"batches {self.seed} {self.epoch}").shuffle(groups)
+        for pairs in groups:
+            yield from Batches(
+                pairs,
+                self.source_vocabulary,
+                self.target_vocabulary,
+                batch_size=len(pairs),
+                shuffle=False,
+            )
+
+    def group(self):
+        groups = [[]]
+        for pair in self.ordered():  # the longest comes last
+            tokens = len(pair.target) + 2  # with <bos> and <eos>
+            if (len(groups[-1]) + 1) * tokens > self.max_tokens:
+                groups.append([])
+            groups[-1].append(pair)
+        return groups
 
 
-def train(model, data, run):
-    """Train until the CPU time is spent, the learning rate following the clock."""
+def train(model, data, run, spent=SECONDS):
+    """Train until the CPU time is ``spent``; the learning rate follows the clock."""
     batches = TokenBatches(data, max_tokens=BATCH, seed=run.seed)
     rate = run.learning_rate
     optimizer = torch.optim.AdamW(
@@ -221,7 +235,7 @@ def train(model, data, run):
         for epoch in itertools.count():
             batches.set_epoch(epoch)
             for batch in batches:
-                if clock.seconds() >= SECONDS:
+                if clock.seconds() >= spent:
                     return
                 yield batch
 
@@ -231,7 +245,7 @@ def train(model, data, run):
         lambda model, batch: token_losses(model, batch, label_smoothing=0.1),
         optimizer=optimizer,
         epochs=1,  # of that stream, which holds several of the data
-        schedule=lambda step: factor(1000 * clock.seconds() / SECONDS),
+        schedule=lambda step: factor(1000 * clock.seconds() / spent),
         seed=run.seed,
     )
     return {"cpu_seconds": f"{clock.seconds():.1f}", "steps": len(history.losses)}
