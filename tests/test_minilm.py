@@ -6,6 +6,11 @@ from torch.nn.utils.rnn import pad_sequence
 
 from tutorial_lib.pretrained import minilm
 
+QUESTION = "How do I cook rice?"
+# How the hidden state of its [CLS] begins, as transformers computes it: see
+# full/test_transformers.py.
+HIDDEN_STATE = [-0.0495, -0.1183, -0.2125, 0.3455]
+
 
 @pytest.fixture(scope="module")
 def loaded():
@@ -38,11 +43,19 @@ def test_its_tokens_are_those_of_bert_and_as_many_as_the_text_has(loaded):
     assert len(tokenizer.encode("rice " * 300).ids) == 302
 
 
+@torch.no_grad()
+def test_its_hidden_states_are_those_of_transformers(loaded):
+    model, tokenizer = loaded
+    tokens = torch.tensor([tokenizer.encode(QUESTION).ids])
+    x = model(tokens, [tokens.shape[1]])
+    assert x[0, 0, :4].tolist() == pytest.approx(HIDDEN_STATE, abs=1e-4)
+
+
 def test_a_question_is_nearest_to_the_sentence_that_answers_it(loaded):
     question, *others = sentence_vectors(
         loaded,
         [
-            "How do I cook rice?",
+            QUESTION,
             "Boil the grains in water until they are soft.",
             "The striker scored in the last minute.",
             "The bank raised its interest rates.",
@@ -56,7 +69,7 @@ def test_a_question_is_nearest_to_the_sentence_that_answers_it(loaded):
 @torch.no_grad()
 def test_padding_changes_nothing(loaded):
     model, tokenizer = loaded
-    texts = ["bank", "How do I cook rice?"]
+    texts = ["bank", QUESTION]
     rows = [torch.tensor(tokenizer.encode(text).ids) for text in texts]
     lengths = [len(row) for row in rows]
     batch = model(pad_sequence(rows, batch_first=True), lengths)

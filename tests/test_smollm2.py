@@ -12,6 +12,19 @@ from tutorial_lib.pretrained import chat_prompt, from_gguf, smollm2
 
 # --- The published model -------------------------------------------------------------
 
+TEXT = (
+    "The animal didn't cross the street because it was too tired, and the street was "
+    "too wide. The capital of France is"
+)
+# Logits of words after some positions, as transformers computes them: see
+# full/test_transformers.py. Losses would not do: a wrong base of RoPE lowers some.
+LOGITS = {
+    3: {" have": 26.7157, " just": 25.8176, " the": 17.8354},
+    12: {" and": 15.1572, " it": 14.8130, " tired": 12.7466},
+    19: {" The": 15.7540, " Paris": 5.9275, ".": -0.5081},
+    24: {" Paris": 17.4877, " the": 14.7739, " tired": 6.2664},
+}
+
 
 @pytest.fixture(scope="module")
 def loaded():
@@ -34,6 +47,16 @@ def test_it_has_135_million_weights_and_is_ready_to_be_used(loaded):
     assert not model.training
     assert model.output.weight is model.token_embedding.weight
     assert tokenizer.get_vocab_size() == 49_152
+
+
+@torch.no_grad()
+def test_its_logits_are_those_of_transformers(loaded):
+    model, tokenizer = loaded
+    logits = model(torch.tensor([tokenizer.encode(TEXT).ids]))[0]  # (token, vocab)
+    for position, words in LOGITS.items():
+        for word, expected in words.items():
+            [token] = tokenizer.encode(word).ids
+            assert logits[position, token].item() == pytest.approx(expected, abs=1e-3)
 
 
 def test_it_knows_the_capital_of_france(loaded):
