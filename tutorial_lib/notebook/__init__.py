@@ -1,4 +1,4 @@
-"""What is different where a notebook runs: controls, folds, claims and progress."""
+"""What is different where a notebook runs: controls, folds, claims, missing models."""
 
 from tutorial_lib.notebook.claims import claim
 from tutorial_lib.notebook.folds import prepare_notebook, unfolded

@@ -12,6 +12,7 @@ import re
 from contextlib import ExitStack, redirect_stdout
 from unittest.mock import patch
 
+from tutorial_lib.notebook.missing import go_on_without_models
 from tutorial_lib.notebook.widgets import VIEW
 
 ANSWER = re.compile(r"# @title Answer\b")  # how a cell begins whose output is folded
@@ -30,7 +31,8 @@ STYLE = """<style>
 def prepare_notebook():
     """Fold what answers show, and let pictures follow JupyterLab's dark theme.
 
-    Does nothing outside IPython, and the same when it is called again.
+    A cell whose pretrained model is missing says so, and the notebook goes on. Does
+    nothing outside IPython, and the same when it is called again.
     """
     from IPython import get_ipython
     from IPython.display import HTML, display
@@ -38,6 +40,7 @@ def prepare_notebook():
     shell = get_ipython()
     if shell is not None:
         shell.events.register("pre_run_cell", _begin)
+        go_on_without_models(shell)
         display(HTML(STYLE))
 
 

@@ -14,6 +14,8 @@ import warnings
 from importlib.util import find_spec
 from numbers import Integral
 
+from tutorial_lib.installed import MissingModelError
+
 VIEW = "application/vnd.jupyter.widget-view+json"
 BESIDE = "9em"  # the room for a label, left of its control
 PAGE = """<style>
@@ -113,7 +115,7 @@ def _show_and_report(draw, values):
 def _sentence(error):
     """Return the first line of an error, with its type unless it is a sentence."""
     first = str(error).strip().split("\n")[0][:200]
-    if isinstance(error, ValueError) and " " in first:
+    if isinstance(error, (MissingModelError, ValueError)) and " " in first:
         return first
     return f"{type(error).__name__}: {first}".rstrip(": ")
 
