@@ -1,4 +1,4 @@
-"""The checks of three excursions' exercises tell right answers from likely mistakes.
+"""The checks of four excursions' exercises tell right answers from likely mistakes.
 
 They stand on the pages: their cells are run here.
 """
@@ -157,3 +157,60 @@ def from_no_period(degrees, periods):
 )
 def test_the_check_of_whole_periods(function, message):
     assert LONGITUDES["check_encode_longitudes"](function).startswith(message)
+
+
+REAL = names_on(
+    "x_real_language_model.ipynb",
+    "score-check-code",
+    "score-solution",
+    "lens-check-code",
+    "lens-solution",
+)
+
+
+def on_diagonal(distance, first, last):
+    """Return a score from the entries of one diagonal of a map."""
+
+    def score(weights, length):
+        return weights.diagonal(offset=-distance(length))[first:last].mean()
+
+    return score
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (REAL["induction_score_solved"], "✓"),
+        (on_diagonal(lambda n: n - 1, 2, -1), "✓"),
+        (lambda weights, length: None, "⬜"),
+        (lambda weights, length: weights[0], "✗ A score is one number"),
+        (lambda weights, length: weights[0, 1] / 0 - weights[0, 1] / 0, "✗ The score"),
+        (on_diagonal(lambda n: n, 1, -1), "✗ This is the weight on the earlier copy"),
+        (on_diagonal(lambda n: n - 2, 3, -1), "✗ One token too far"),
+        (lambda weights, n: weights.diagonal(offset=-1)[n:-1].mean(), "✗ This is the"),
+        (on_diagonal(lambda n: n - 1, 0, None), "✗ Queries of the first half"),
+        (on_diagonal(lambda n: n - 1, 2, None), "✗ The last token"),
+        (lambda weights, length: weights.mean(), "✗ With 5 tokens expected"),
+    ],
+)
+def test_the_check_of_the_induction_score(function, message):
+    assert REAL["check_induction_score"](function).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (REAL["logit_lens_solved"], "✓"),
+        (lambda hidden_states, norm, unembedding, token: None, "⬜"),
+        (lambda h, norm, u, token: norm(h) @ u.T, "✗ 4 layers have 4 probabilities"),
+        (
+            lambda h, norm, u, token: (h @ u.T).softmax(-1)[:, token],
+            "✗ Not yet: the norm",
+        ),
+        (lambda h, norm, u, token: (norm(h) @ u.T)[:, token], "✗ Not yet: these are l"),
+        (lambda h, norm, u, t: (norm(h) @ u.T).softmax(0)[:, t], "✗ Not yet: the soft"),
+        (lambda h, norm, u, token: torch.full((4,), torch.nan), "✗ Expected"),
+    ],
+)
+def test_the_check_of_the_logit_lens(function, message):
+    assert REAL["check_logit_lens"](function).startswith(message)
