@@ -1,13 +1,16 @@
-"""Exercises of chapter 5: the RNN encoder–decoder, held-out data, and BLEU."""
+"""Exercises of chapter 5: held-out data, teacher forcing, BLEU, greedy decoding."""
 
 import math
 import random
 from collections import Counter
 
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 from tutorial_exercises import Exercise
+from tutorial_lib.data import BOS, EOS, PAD
+from tutorial_lib.seq2seq import Decoder, Encoder, Seq2Seq
 
 
 @Exercise("5.1", "A split without a leak", axes={"train": "", "test": "", "words": ""})
@@ -121,100 +124,112 @@ right:
 """
 
 
-@Exercise("5.2", "Stop at the end", axes="batch d_hidden")
-def last_states(cell, words, lengths):
-    """Return the hidden state of every sentence after its own last word."""
-    states = torch.zeros(len(words), cell.hidden_size)
-    for t in range(words.shape[1]):
-        reading = (t < lengths)[:, None]  # (batch, 1)
-        states = torch.where(reading, cell(words[:, t], states), states)
-    return states
+def translator(vocab_size):
+    """Make a translator with random weights, in which words differ a lot."""
+    model = Seq2Seq(Encoder(vocab_size, 3, 4), Decoder(vocab_size, 3, 5, 8))
+    for weight in model.parameters():
+        nn.init.normal_(weight, std=0.8)
+    return model.requires_grad_(False)
 
 
-@last_states.oracle
-def _(cell, words, lengths):
-    after = [torch.zeros(len(words), cell.hidden_size)]  # after so many words
-    for t in range(words.shape[1]):
-        after.append(cell(words[:, t], after[-1]))
-    return torch.stack([after[length][i] for i, length in enumerate(lengths)])
+def state_after(model, *lengths):
+    """Let the encoder read random sentences of these lengths; return its state."""
+    vocab_size = model.encoder.embedding.num_embeddings
+    source = torch.randint(4, vocab_size, (len(lengths), max(lengths)))
+    return model.encode(source, torch.tensor(lengths))
 
 
-def batch(*lengths):
-    """Make a cell, and a batch of sentences of these lengths for it."""
-    cell = nn.GRUCell(3, 5)
-    return cell, torch.randn(len(lengths), max(lengths), 3), torch.tensor(lengths)
+@Exercise("5.2", "The probability of a translation", axes="batch")
+def log_probability(model, state, target):
+    """Return the log-probability of each translation: (batch,)."""
+    total = torch.zeros(len(target))
+    for t in range(target.shape[1] - 1):
+        logits, state = model.decode_step(target[:, t : t + 1], state)
+        log_probs = logits.log_softmax(dim=-1)  # (batch, vocab)
+        following = target[:, t + 1]  # (batch,)
+        chosen = log_probs.gather(1, following[:, None])[:, 0]
+        total = total + chosen * (following != PAD)
+    return total
 
 
-@last_states.demand("the cell takes one word of every sentence per call")
-def _(answer):
-    cell, *sentences = batch(6, 4, 5, 6, 2, 3, 6, 1)
-    calls = []
-    cell.register_forward_hook(lambda *call: calls.append(call))
-    answer(cell, *sentences)
-    count = len(calls)  # before the oracle calls the cell as well
-    wrong = answer.same()
-    if wrong and count == 0:
-        return "The given `cell` is never called. Call `cell(words[:, t], states)`."
-    if wrong or count <= 6:
-        return wrong
-    return (
-        f"The states are right, but the cell is called {count} times for six words. "
-        "Process one word of every sentence per call."
-    )
+@log_probability.oracle
+def _(model, state, target):
+    logits, _ = model.decoder(target[:, :-1], state)
+    totals = []
+    for row, tokens in zip(logits, target, strict=True):
+        total = 0.0
+        for scores, token in zip(row.tolist(), tokens[1:].tolist(), strict=True):
+            if token != PAD:
+                largest = max(scores)
+                exps = [math.exp(score - largest) for score in scores]
+                total += math.log(exps[token] / sum(exps))
+        totals.append(total)
+    return torch.tensor(totals)
 
 
-@last_states.cases
+def targets(*sentences):
+    """Return sentences of ids as targets: <bos> tokens <eos>, padded."""
+    rows = [torch.tensor([BOS, *tokens, EOS]) for tokens in sentences]
+    return nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=PAD)
+
+
+@log_probability.cases
 def _():
-    yield "each sentence stops at its own end", *batch(2, 5, 3, 1)
-    yield "an empty sentence keeps the initial state, 0", *batch(3, 0, 2)
+    model = translator(9)
+    yield "one sentence of two words", model, state_after(model, 3), targets([5, 7])
+    yield "an empty sentence", model, state_after(model, 3), targets([])
+    label = "three sentences, two of them padded"
+    rows = targets([6, 4, 8, 5], [7], [5, 4])
+    yield label, model, state_after(model, 3, 2, 3), rows
 
 
-@last_states.demand("gradients reach the words, and no padding")
+@log_probability.demand("words of which nothing is known have equal probabilities")
 def _(answer):
-    cell, words, lengths = batch(4, 2)
-    words.requires_grad_()
-    answer(cell, words, lengths)
-    [gradient] = answer.gradients(words)
-    if gradient[1, 2:].any():
-        return "The states depend on padding: its gradient must be exactly 0."
+    model = translator(9)
+    nn.init.zeros_(model.decoder.out.weight)
+    nn.init.zeros_(model.decoder.out.bias)
+    total = answer(model, state_after(model, 2), targets([5, 6, 7])).item()
+    if abs(total + 4 * math.log(9)) > 1e-4:
+        return (
+            "Three words and <eos>, each with probability 1/9, have the "
+            f"log-probability −4 ln 9 = −8.79; yours is {total:.2f}."
+        )
 
 
-last_states.hints = """
-- Start with `torch.zeros(len(words), cell.hidden_size)` and loop over the positions:
-  `words[:, t]` is one word of each sentence.
-- At position t a sentence is still being read if `t < lengths`.
-- `torch.where((t < lengths)[:, None], cell(words[:, t], states), states)`.
+log_probability.hints = """
+- Read one token of every sentence at a time: `model.decode_step(target[:, t : t + 1],
+  state)` returns logits (batch, vocab) and the new state.
+- What is scored is the token that follows: `target[:, t + 1]`. A row of
+  `logits.log_softmax(dim=-1)` has its log-probability at that id, and `gather` picks it.
+- Add up what belongs to the sentence, <eos> included, and leave padding out.
 """
 
-last_states.mistakes = """
-The cell reads the padding. Keep the old state where t is not less than the length.
-    torch.where(reading, cell(words[:, t], states), states) → cell(words[:, t], states)
-You set the padding to 0, but reading zeros changes the state, too: keep the old one.
-    torch.where(reading, cell(words[:, t], states), states) → cell(words[:, t] * reading, states)
-You set the state to 0 after the end: use `torch.where(reading, new, states)`.
-    torch.where(reading, cell(words[:, t], states), states) → cell(words[:, t], states) * reading
-You read one step of padding: t runs from 0, so the last word is at t = length − 1.
-    t < lengths → t <= lengths
-The last word of each sentence is not read: t runs from 0, so read while t < length.
-    (t < lengths) → (t < lengths - 1)
-All sentences stop where the shortest one ends. Each has its own length.
-    (t < lengths) → (t < lengths.min() + 0 * lengths)
-An empty sentence gets the state at length − 1 = −1, after its padding. It must be 0.
-    reading = (t < lengths)[:, None] → reading = (t < lengths.where(lengths > 0, words.shape[1]))[:, None]
-You return the states at every position. Return only one state for each sentence.
-    return states → states = torch.zeros_like(states)
-        return torch.stack([states := cell(word, states) for word in words.unbind(1)], dim=1)
-    return states → states = torch.zeros_like(states)
-        return torch.stack([states := torch.where((t < lengths)[:, None], cell(words[:, t], states), states) for t in range(words.shape[1])], dim=1)
-The new and the old states are swapped: yours change on padding only.
-    cell(words[:, t], states), states → states, cell(words[:, t], states)
-Your states depend on the last word only: pass the previous states to the cell.
-    (reading, cell(words[:, t], states), states) → (reading, cell(words[:, t], 0 * states), states)
-You read each sentence backwards. Let t run from 0 upward.
-    in range(words.shape[1]) → in reversed(range(words.shape[1]))
+log_probability.mistakes = """
+You score the token that was read. After the token at t comes the one at t + 1.
+    following = target[:, t + 1] → following = target[:, t]
+Padding is counted. Only tokens of the sentence and <eos> belong to the product.
+    chosen * (following != PAD) → chosen
+<eos> is missing. That a sentence ends has a probability, too.
+    (following != PAD) → ((following != PAD) & (following != EOS))
+You return the mean over the tokens. The log-probability of a sentence is their sum.
+    return total → return total / (target[:, 1:] != PAD).sum(dim=1)
+You add logits. Only after log_softmax are they log-probabilities.
+    logits.log_softmax(dim=-1)  # → logits  #
+You add probabilities. Add their logarithms.
+    logits.log_softmax(dim=-1)  # → logits.softmax(dim=-1)  #
+The softmax is over the batch, not over the vocabulary.
+    log_softmax(dim=-1) → log_softmax(dim=0)
+The model reads its own words. In teacher forcing it reads the target's.
+    target[:, t : t + 1], state → target[:, :1] if t == 0 else logits.argmax(dim=-1, keepdim=True), state
+The state is not passed on: every step begins as the first one did.
+    logits, state = model → logits, _ = model
+You return one number for all sentences. Return one for each.
+    return total → return total.sum()
+This is the loss, with the other sign: log-probabilities are at most 0.
+    return total → return -total
 right:
-    states = torch.where(reading, cell(words[:, t], states), states) → states = states + reading * (cell(words[:, t], states) - states)
-    states = torch.where(reading, cell(words[:, t], states), states) → states = torch.where(reading, torch.nn.GRUCell.forward(cell, words[:, t], states), states)
+    chosen = log_probs.gather(1, following[:, None])[:, 0] → chosen = log_probs[torch.arange(len(target)), following]
+    chosen * (following != PAD) → chosen.masked_fill(following == PAD, 0.0)
 """
 
 
@@ -342,64 +357,100 @@ right:
 """
 
 
-@Exercise("5.4", "Quantize the context vector")
-def quantize(context, bits):
-    """Keep ``bits`` bits of every entry of a context vector."""
-    count = 2**bits  # of intervals between −1 and 1
-    indices = ((context + 1) / 2 * count).floor().clamp(max=count - 1)  # from 0
-    return (indices + 0.5) / count * 2 - 1
+@Exercise("5.4", "Continue a translation")
+def continue_greedily(model, state, beginning, max_new_tokens):
+    """Return the tokens with which a translation goes on: a list, without <eos>."""
+    tokens = torch.tensor([[BOS, *beginning]])  # (batch, token)
+    continuation = []
+    for _ in range(max_new_tokens):
+        logits, state = model.decode_step(tokens, state)  # (batch, vocab)
+        token = logits.argmax(dim=-1).item()
+        if token == EOS:
+            break
+        continuation.append(token)
+        tokens = torch.tensor([[token]])
+    return continuation
 
 
-@quantize.oracle
-def _(context, bits):
-    count = 2**bits
-    middles = torch.linspace(-1, 1, 2 * count + 1, dtype=context.dtype)[1::2]
-    gaps = (context.unsqueeze(-1) - middles).abs()  # (batch, d_encoder, interval)
-    return middles[gaps.argmin(dim=-1)]
+@continue_greedily.oracle
+def _(model, state, beginning, max_new_tokens):
+    text = [BOS, *beginning]
+    while len(text) - 1 - len(beginning) < max_new_tokens:
+        logits, _ = model.decode_step(torch.tensor([text]), state)  # all from the start
+        scores = logits[0].tolist()
+        best = scores.index(max(scores))
+        if best == EOS:
+            break
+        text.append(best)
+    return text[1 + len(beginning) :]
 
 
-@quantize.cases
+class TokenCounter(nn.Module):
+    """A model that goes on with 4 plus the number of tokens it has read, up to 29."""
+
+    def decode_step(self, tokens, count):
+        count = count + tokens.shape[1]
+        return F.one_hot(torch.tensor([min(4 + count, 29)]), 30).float(), count
+
+
+@continue_greedily.cases
 def _():
-    context = torch.tensor([[-0.9, -0.1, 0.2, 0.8]])
-    yield "two bits allow the values −0.75, −0.25, 0.25 and 0.75", context, 2
-    for bits in (1, 3, 5):
-        yield "each extra bit halves the intervals", 2 * torch.rand(3, 8) - 1, bits
-    context = torch.tensor([[-1.0, 1.0, 0.99]])
-    yield "−1 is in the first interval, and 1 in the last", context, 2
-    yield "a batch of one, or no batch axis", 2 * torch.rand(1, 5) - 1, 3
-    yield "a batch of one, or no batch axis", 2 * torch.rand(5) - 1, 3
+    yield "a model that counts the tokens it has read", TokenCounter(), 0, [5, 7], 6
+    for vocab_size in (8, 9, 11, 12):
+        model = translator(vocab_size)
+        state = state_after(model, 4)
+        yield "nothing is given: the whole translation", model, state, [], 6
+        yield "after two given words", model, state, [5, 7], 6
+        yield "no more than max_new_tokens", model, state, [6], 2
 
 
-quantize.hints = """
-- Number the intervals from the left, starting with 0. An entry x lies at the fraction
-  (x + 1) / 2 of the way from −1 to 1.
-- `((context + 1) / 2 * 2**bits).floor()` is the index of the interval. An entry of exactly
-  1 would get an index beyond the last: `.clamp(max=2**bits - 1)`.
-- The middle of interval i lies at the fraction (i + 0.5) / 2**bits of the way.
+@continue_greedily.demand("it stops at <eos>, and without it at max_new_tokens")
+def _(answer):
+    model = translator(8)
+    state = state_after(model, 3)
+    model.decoder.out.bias[EOS] = 100.0  # <eos> is always the likeliest
+    if answer(model, state, [5], 4) != []:
+        return "Here <eos> is the likeliest token at once: return an empty list."
+    model.decoder.out.bias[EOS] = -100.0
+    count = len(answer(model, state, [5], 4))
+    if count != 4:
+        return f"<eos> never comes, and max_new_tokens is 4: you return {count} tokens."
+
+
+continue_greedily.hints = """
+- The model reads <bos> and the beginning in one call: `torch.tensor([[BOS,
+  *beginning]])`. Its logits are then those of the next token.
+- From there on it is greedy decoding: the likeliest token is kept, and is the next
+  input.
+- The state knows what was read. So each later call gets the newest token alone.
 """
 
-quantize.mistakes = """
-You use as many intervals as there are bits. Each bit doubles their number: 2**bits.
-    count = 2**bits  # → count = bits  #
-You return the lower end of each interval. Its middle lies half an interval higher.
-    (indices + 0.5) → indices
-You return the upper end of each interval. Its middle lies half an interval lower.
-    (indices + 0.5) / count → (indices + 1) / count
-You return the index of each interval. Return its middle, between −1 and 1.
-    (indices + 0.5) / count * 2 - 1 → indices
-Your middles lie between 0 and 1. For −1 to 1 multiply by 2 and subtract 1.
-    count * 2 - 1 → count
-Your intervals cover 0 to 1 only. For −1 to 1 add 1 and divide by 2 first.
-    ((context + 1) / 2 * count).floor().clamp(max=count - 1) → (context * count).floor().clamp(0, count - 1)
-You round to values that include −1 and 1. Round to the middles of 2**bits intervals.
-    (indices + 0.5) / count * 2 - 1 → ((context + 1) / 2 * (count - 1)).round() / (count - 1) * 2 - 1
-    (indices + 0.5) / count * 2 - 1 → ((context + 1) / 2 * count).round() / count * 2 - 1
-Your intervals reach from the smallest to the largest entry. They always cover −1 to 1.
-    (context + 1) / 2 → (context - context.min()) / (context.max() - context.min())
-    and (indices + 0.5) / count * 2 - 1 → (indices + 0.5) / count * (context.max() - context.min()) + context.min()
-An entry of 1 gets an interval beyond the last. It lies in the last: clamp the indices.
-    .clamp(max=count - 1) →
+continue_greedily.mistakes = """
+<bos> is missing: in training the model has always read it first.
+    [[BOS, *beginning]] → [[*beginning]]
+The beginning is not read: the model goes on as if nothing had been given.
+    [[BOS, *beginning]] → [[BOS]]
+The state is not passed on, so the model forgets what it has read.
+    logits, state = model → logits, _ = model
+The model reads all tokens again at each step. The state holds them: give the newest.
+    tokens = torch.tensor([[token]]) → tokens = torch.tensor([[*tokens[0].tolist(), token]])
+The model reads the beginning again and again. Its next input is what it wrote.
+    tokens = torch.tensor([[token]]) → tokens = tokens
+You return the beginning, too. Return only what follows it.
+    return continuation → return [*beginning, *continuation]
+You return <eos>, too: leave it out.
+    continuation = [] → continuation, ended = [], False
+    and break → ended = True
+        break
+    and return continuation → return continuation + [EOS] * ended
+It does not stop at <eos>.
+    if token == EOS: → if token is None:
+You take the least likely token.
+    argmax → argmin
+It makes one token more than max_new_tokens.
+    range(max_new_tokens) → range(max_new_tokens + 1)
+The given words count as new: make max_new_tokens tokens besides them.
+    range(max_new_tokens) → range(max_new_tokens - len(beginning))
 right:
-    floor().clamp(max=count - 1)  # from 0 → int().clamp(max=count - 1)
-    (indices + 0.5) → (torch.bucketize(context, torch.linspace(-1, 1, count + 1)[1:-1], right=True) + 0.5)
+    token = logits.argmax(dim=-1).item() → token = int(logits[0].softmax(dim=0).argmax())
 """
