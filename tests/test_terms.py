@@ -92,7 +92,6 @@ QUESTIONS = {
     "√d": ("03", "Scaling"),
     "why do we divide by sqrt(d_k)?": ("03", "Scaling"),
     "what happens if all keys are masked": ("04", "Masked softmax"),
-    "why is teacher forcing a problem at test time": ("05", ""),
     "does pytorch's mask mean true = ignore": ("04", "What does True mean"),
     "how big is the kv cache of llama": ("x_llama", "Grouped-query"),
     "masked_softmax": ("04", "Masked softmax"),
@@ -176,7 +175,7 @@ def test_a_page_gives_its_sentences_and_hides_what_waits(book_search):
         nodes.section("", nodes.title("", "Two"), ids=["two"]),
         ids=["one"],
     )
-    page, part = book_search.sections_of(nodes.document(None, None, section))
+    page, part = book_search.sections_of(section)
     assert page["sentences"] == ["A first sentence.", "A second sentence."]
     assert page["hidden"] == ["Is it?", "It is."]
     assert page["names"] == ["masked_softmax"]

@@ -279,19 +279,25 @@ def write_index(app, error):
     kept = Path(app.doctreedir, "search_sections.json")
     pages = json.loads(kept.read_text("utf-8")) if kept.exists() else {}
     pages.update(app.sections_of_pages)
-    pages = {page: pages[page] for page in sorted(app.env.found_docs) if pages.get(page)}
+    pages = {
+        page: pages[page] for page in sorted(app.env.found_docs) if pages.get(page)
+    }
     kept.write_text(json.dumps(pages), "utf-8")
     terms = explained(read_terms(app.env), pages)
     index = []
     for page, sections in pages.items():
-        told = [section | {"terms": terms.get((page, section["id"]), [])}
-                for section in sections]
-        index.append({
-            "url": app.builder.get_target_uri(page),
-            "title": sections[0]["title"],
-            "reference": page in REFERENCE,
-            "sections": told,
-        })
+        told = [
+            section | {"terms": terms.get((page, section["id"]), [])}
+            for section in sections
+        ]
+        index.append(
+            {
+                "url": app.builder.get_target_uri(page),
+                "title": sections[0]["title"],
+                "reference": page in REFERENCE,
+                "sections": told,
+            }
+        )
     text = json.dumps(index, ensure_ascii=False, separators=(",", ":"))
     script = f"{js_porter_stemmer}\nconst searchPages = {text};\n"
     (static / "search_index.js").write_text(script, "utf-8")

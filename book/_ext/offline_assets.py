@@ -15,6 +15,10 @@ from fontTools.ttLib import TTFont
 from sphinx.errors import ExtensionError
 
 FONT_PRELOAD = re.compile(r'<link rel="preload" as="font"[^>]*>')
+# Scripts of Sphinx's own search, for which the theme asks on every page.
+SEARCH = re.compile(
+    r'<script src="[^"]*(searchtools|language_data|searchindex)\.js[^"]*"></script>\n?'
+)
 # Scripts that wait for the whole page anyway.
 WAITING = re.compile(
     r'<script(?= (?:data-sd\S+ )?src="[^"]*_static/(?:clipboard|copybutton|design-tabs|'
@@ -81,7 +85,7 @@ def lighten_pages(app, error):
     for page in Path(app.outdir).rglob("*.html") if error is None else ():
         text = page.read_text("utf-8")
         lighter = text
-        for unused in (FONT_PRELOAD, SHORT_LINK, DRAWN):
+        for unused in (FONT_PRELOAD, SHORT_LINK, DRAWN, SEARCH):
             lighter = unused.sub("", lighter)
         lighter = WAITING.sub("<script defer", lighter)
         if lighter != text:

@@ -40,16 +40,26 @@ function stem(word) {
   return word.length > 3 ? stemmer.stemWord(word) : word;
 }
 
-// The same for "layer norm", "layer-norm", "LayerNorm" and "layer_norm".
+function lowercase(text) {
+  return wordsOf(text).map((word) => word.toLowerCase());
+}
+
+function told(words) {
+  const some = words.filter((word) => !stopWords.has(word));
+  return some.length > 0 ? some : words;
+}
+
+// The same for "layer norm", "layer-norms", "LayerNorm" and "layer_norm".
 function joined(words) {
-  return words.flatMap((word) => word.split("_").map(stem)).join("");
+  return words.map((word) => word.replaceAll("_", "").replace(/s$/, "")).join("");
 }
 
 // --- The index -----------------------------------------------------------------------
 
 const fields = ["title", "page", "terms", "text", "names"];
 const boost = { title: 4, page: 2, terms: 3, text: 1, names: 0.4 };
-const referenceShare = 0.3; // of its score keeps a page to look things up
+const referenceShare = 0.1; // of its score keeps a page to look things up
+const leastShare = 0.02; // of the best score, else a page is not named
 const asideShare = 0.6; // the same for a section that repeats or only mentions
 const asideSection = /^(Exercise |Further reading|What you can now say|In real models)/;
 const termShare = 2; // of the best score is added where the query is a term
@@ -97,19 +107,15 @@ function countWords(sections) {
   return counts;
 }
 
-function lowercase(text) {
-  return wordsOf(text).map((word) => word.toLowerCase());
-}
-
 // For each spelling of a term its section, and the words of all its spellings.
 function listTerms(sections) {
   const explained = new Map();
   for (const section of sections) {
     for (const spellings of section.terms) {
-      const words = spellings.flatMap(lowercase).filter((word) => !stopWords.has(word));
-      const term = { section, terms: words.map(stem) };
-      for (const spelling of spellings) {
-        explained.set(joined(lowercase(spelling)), term);
+      const words = spellings.map((spelling) => told(lowercase(spelling)));
+      const term = { section, terms: words.flat().map(stem) };
+      for (const each of words) {
+        explained.set(joined(each), term);
       }
     }
   }
@@ -163,13 +169,11 @@ function mended(typed, counts, stems) {
 // The terms that stand in the query, each with its share of the query's words.
 function explaining(words, explained) {
   const shares = new Map();
-  const weigh = (some) => some.filter((word) => !stopWords.has(word)).length || 0.5;
   for (let start = 0; start < words.length; start += 1) {
     for (let end = start + 1; end <= words.length; end += 1) {
-      const some = words.slice(start, end);
-      const term = explained.get(joined(some));
+      const term = explained.get(joined(words.slice(start, end)));
       if (term) {
-        const share = some.length === words.length ? 1 : weigh(some) / weigh(words);
+        const share = (end - start) / words.length;
         shares.set(term, Math.max(share, shares.get(term) ?? 0));
       }
     }
@@ -192,17 +196,15 @@ function makeSearch(pages) {
 
   // Of each section that has a word of the query, the score and the words found.
   function score(words) {
-    const told = words.filter((word) => !stopWords.has(word));
-    const asked = withPairs(told.length > 0 ? told : words);
+    const asked = withPairs(words);
     const results = index.search(asked.join(" "), {
       boost,
       prefix: (term) => term.length > longestUnmatched,
       weights: { prefix: 0.3, fuzzy: 0 },
     });
-    const number = Math.max(told.length, 1);
     const scores = new Map();
     for (const { id, score, queryTerms, terms } of results) {
-      const share = Math.min(new Set(queryTerms).size / number, 1);
+      const share = Math.min(new Set(queryTerms).size / words.length, 1);
       const kept = asideSection.test(sections[id].title) ? asideShare : 1;
       const own = sections[id].of.reference ? referenceShare : kept;
       scores.set(sections[id], { score: score * share ** 2 * own, terms });
@@ -211,7 +213,7 @@ function makeSearch(pages) {
     for (const [{ section, terms }, share] of explaining(words, explained)) {
       const before = scores.get(section) ?? { score: 0, terms: [] };
       const score = before.score + termShare * best * share ** 2;
-      scores.set(section, { score, terms: [...before.terms, ...terms] });
+      scores.set(section, { score, terms: before.terms, spellings: terms });
     }
     return scores;
   }
@@ -221,9 +223,10 @@ function makeSearch(pages) {
     const typed = lowercase(query);
     const words = typed.flatMap((word) => mended(word, counts, stems));
     const found = new Map();
-    for (const [section, { score: points, terms }] of score(words)) {
+    for (const [section, { score: points, terms, spellings }] of score(told(words))) {
       const others = found.get(section.of) ?? [];
-      found.set(section.of, [...others, { section, points, terms: new Set(terms) }]);
+      const hit = { section, points, terms: shownTerms(section, terms, spellings) };
+      found.set(section.of, [...others, hit]);
     }
     const results = [...found].map(([page, hits]) => {
       hits.sort((one, other) => other.points - one.points);
@@ -231,8 +234,10 @@ function makeSearch(pages) {
       return { page, points: hits[0].points, hits: near.slice(0, 3) };
     });
     results.sort((one, other) => other.points - one.points);
+    const least = (results[0]?.points ?? 0) * leastShare;
     const isMended = words.join(" ") !== typed.join(" ");
-    return { results, mended: isMended ? words.join(" ") : "" };
+    const near = results.filter(({ points }) => points >= least);
+    return { results: near, mended: isMended ? words.join(" ") : "" };
   };
 }
 
@@ -243,6 +248,13 @@ const longest = 260;
 
 function isFound(word, terms) {
   return withParts(word).some((part) => terms.has(stem(part)));
+}
+
+// The words to show: those of the query, or else other spellings of the term.
+function shownTerms(section, terms, spellings) {
+  const own = new Set(terms);
+  const isThere = choose(section.sentences, own).count > 0;
+  return isThere ? own : new Set(spellings);
 }
 
 // The first of the sentences that has most of the words.
