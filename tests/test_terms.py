@@ -11,7 +11,6 @@ import importlib
 import re
 import sys
 from collections import Counter
-from pathlib import Path
 from types import SimpleNamespace
 
 import nbformat

@@ -334,9 +334,7 @@ def section_of(term, sections):
     said = re.compile("|".join(patterns))
 
     def mentions(section):
-        """Return whether the heading has the term, of the page or of a section; and
-        how often the sentences have it.
-        """
+        """Return whether its heading has the term, and how often it is said."""
         is_headed = bool(said.search(plain_words(section["title"])))
         is_part = section["id"] != ""
         text = plain_words(" ".join(section["sentences"] + section["hidden"]))

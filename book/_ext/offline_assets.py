@@ -1,8 +1,9 @@
 """A Sphinx extension that keeps every page free of requests to other hosts, and light.
 
-It refuses scripts that come from elsewhere, makes the
-pages work when they are opened as files, and leaves out what the theme brings along and
-no page shows, as two thousand icons. A page is shown before most scripts are there. Pictures from elsewhere are left to the tests.
+It refuses scripts that come from elsewhere, makes the pages work when they are opened
+as files, and leaves out what the theme brings along and no page shows, as two thousand
+icons. A page is shown before most scripts are there. Pictures from elsewhere are left
+to the tests.
 """
 
 import base64

@@ -126,12 +126,12 @@ function listTerms(sections) {
 
 // Whether one letter is missing, superfluous, wrong, or two have changed places.
 function isOneSlip(typed, word) {
-  let start = 0;
-  while (start < typed.length && typed[start] === word[start]) {
-    start += 1;
+  let same = 0;
+  while (same < typed.length && typed[same] === word[same]) {
+    same += 1;
   }
-  const restTyped = typed.slice(start);
-  const restWord = word.slice(start);
+  const restTyped = typed.slice(same);
+  const restWord = word.slice(same);
   return (
     restTyped.slice(1) === restWord ||
     restTyped === restWord.slice(1) ||
@@ -169,11 +169,11 @@ function mended(typed, counts, stems) {
 // The terms that stand in the query, each with its share of the query's words.
 function explaining(words, explained) {
   const shares = new Map();
-  for (let start = 0; start < words.length; start += 1) {
-    for (let end = start + 1; end <= words.length; end += 1) {
-      const term = explained.get(joined(words.slice(start, end)));
+  for (let from = 0; from < words.length; from += 1) {
+    for (let to = from + 1; to <= words.length; to += 1) {
+      const term = explained.get(joined(words.slice(from, to)));
       if (term) {
-        const share = (end - start) / words.length;
+        const share = (to - from) / words.length;
         shares.set(term, Math.max(share, shares.get(term) ?? 0));
       }
     }
@@ -195,7 +195,7 @@ function makeSearch(pages) {
   }
 
   // Of each section that has a word of the query, the score and the words found.
-  function score(words) {
+  function scoresFor(words) {
     const asked = withPairs(words);
     const results = index.search(asked.join(" "), {
       boost,
@@ -203,11 +203,13 @@ function makeSearch(pages) {
       weights: { prefix: 0.3, fuzzy: 0 },
     });
     const scores = new Map();
-    for (const { id, score, queryTerms, terms } of results) {
-      const share = Math.min(new Set(queryTerms).size / words.length, 1);
-      const kept = asideSection.test(sections[id].title) ? asideShare : 1;
-      const own = sections[id].of.reference ? referenceShare : kept;
-      scores.set(sections[id], { score: score * share ** 2 * own, terms });
+    for (const result of results) {
+      const section = sections[result.id];
+      const share = Math.min(new Set(result.queryTerms).size / words.length, 1);
+      const kept = asideSection.test(section.title) ? asideShare : 1;
+      const own = section.of.reference ? referenceShare : kept;
+      const score = result.score * share ** 2 * own;
+      scores.set(section, { score, terms: result.terms });
     }
     const best = Math.max(1, ...[...scores.values()].map((each) => each.score));
     for (const [{ section, terms }, share] of explaining(words, explained)) {
@@ -223,7 +225,7 @@ function makeSearch(pages) {
     const typed = lowercase(query);
     const words = typed.flatMap((word) => mended(word, counts, stems));
     const found = new Map();
-    for (const [section, { score: points, terms, spellings }] of score(told(words))) {
+    for (const [section, { score: points, terms, spellings }] of scoresFor(told(words))) {
       const others = found.get(section.of) ?? [];
       const hit = { section, points, terms: shownTerms(section, terms, spellings) };
       found.set(section.of, [...others, hit]);
@@ -289,8 +291,8 @@ function shortened(text, terms) {
     return text;
   }
   const first = text.match(wordPattern)?.find((word) => isFound(word, terms)) ?? "";
-  const start = Math.max(0, text.indexOf(first) - longest / 2);
-  const from = start > 0 ? text.indexOf(" ", start) + 1 : 0;
+  const before = Math.max(0, text.indexOf(first) - longest / 2);
+  const from = before > 0 ? text.indexOf(" ", before) + 1 : 0;
   const to = from + longest < text.length ? text.lastIndexOf(" ", from + longest) : text.length;
   return `${from > 0 ? "… " : ""}${text.slice(from, to)}${to < text.length ? " …" : ""}`;
 }
@@ -368,8 +370,8 @@ function statusOf(query, { results, mended: read }) {
     return "";
   }
   const pages = results.length === 1 ? "1 page" : `${results.length || "No"} pages`;
-  const told = `${pages} for “${read || query.trim()}”`;
-  return read ? `${told}, since no page has “${query.trim()}”` : told;
+  const number = `${pages} for “${read || query.trim()}”`;
+  return read ? `${number}, since no page has “${query.trim()}”` : number;
 }
 
 function start() {
