@@ -407,20 +407,28 @@ def test_on_a_phone_what_is_wide_scrolls_and_says_so_until_its_end(chapter_at, w
     assert box.evaluate(HINT)[1] == "hidden"
 
 
-def test_on_a_phone_a_long_line_of_code_goes_on_below_and_deeper(built, reload_at):
+LINES = """code => {
+  const lines = [...code.querySelectorAll(".line")].map(line => {
+    const range = document.createRange();
+    range.selectNodeContents(line);
+    const parts = [...range.getClientRects()].filter(part => part.width);
+    const below = parts.filter(part => part.top > parts[0].bottom - 2);
+    return [parts[0].left, ...below.map(part => part.left)];
+  });
+  return {lines, inside: code.scrollWidth <= code.clientWidth};
+}"""
+
+
+def test_on_a_phone_a_long_line_of_code_goes_on_below_deeper_than_it_began(
+    built, reload_at
+):
     file = built / "_build/html/notebooks/07_one.html"
     code = reload_at(file, **PHONE).locator(".cell_input pre").first
-    inside = code.evaluate("code => [code.scrollWidth, code.clientWidth]")
-    assert inside[0] <= inside[1]
-    left = """code => {
-      const range = document.createRange();
-      range.selectNodeContents(code);
-      const parts = [...range.getClientRects()].filter((part) => part.width);
-      const below = parts.filter((part) => part.top > parts[0].bottom - 2);
-      return [parts[0].left, Math.min(...below.map((part) => part.left))];
-    }"""
-    first, below = code.evaluate(left)
-    assert first + 50 < below < 400
+    seen = code.evaluate(LINES)
+    assert seen["inside"]
+    [[first, *below]] = seen["lines"]
+    assert below and first + 30 < min(below) < 400
+    assert code.text_content() == f"{LONG_LINE}\n"
 
 
 def test_of_formulas_the_tab_key_stops_at_those_alone_that_scroll(chapter_at):
