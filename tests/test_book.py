@@ -210,6 +210,15 @@ def test_a_page_loads_without_errors_and_axe_has_nothing_to_say(
     assert axe_violations(page) == []
 
 
+# Rules of axe-core that are no part of WCAG, and were broken by the theme's frame.
+FRAME_RULES = ("label-content-name-mismatch", "region")
+
+
+def test_the_frame_of_a_page_has_names_and_landmarks(reload_at, axe_violations):
+    page = reload_at(HTML / "book/notation.html", viewport=SCREEN)
+    assert axe_violations(page, only=FRAME_RULES) == []
+
+
 # --- The extension ---------------------------------------------------------------
 
 
