@@ -40,9 +40,23 @@ def plain(text):
     return re.sub(r"[-–_\s]+", " ", re.sub(r"[*`$]", "", text)).lower()
 
 
+def joined(spelling):
+    """Return a spelling as the search compares it: without spaces, hyphens, plural."""
+    words = re.findall(r"[^\W_]+", spelling.lower())
+    return "".join(word.removesuffix("s") for word in words)
+
+
 def test_no_spelling_stands_twice():
     counts = Counter(each.lower() for spellings, _ in TERMS for each in spellings)
     assert [each for each, count in counts.items() if count > 1] == []
+
+
+def test_no_spelling_means_two_terms():
+    term_of = {}
+    for spellings, row in TERMS:
+        for spelling in spellings:
+            before = term_of.setdefault(joined(spelling), row["term"])
+            assert before == row["term"], f"{spelling}: {before} and {row['term']}"
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=[path.stem for path in NOTEBOOKS])
@@ -95,6 +109,10 @@ QUESTIONS = {
     "how big is the kv cache of llama": ("x_llama", "Grouped-query"),
     "masked_softmax": ("04", "Masked softmax"),
     "LearnedPositions": ("09", "Learned position embeddings"),
+    "induction hed": ("13", "Induction heads"),
+    "rope vs alibi": ("09", ""),
+    "why is softmax needed": ("01", "Softmax and temperature"),
+    "where do i find the solutions": ("students", "When you are stuck"),
     "vanishing gradients deep transformer": ("x_training", "Vanishing"),
 }
 

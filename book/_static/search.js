@@ -8,10 +8,11 @@
 
 const stemmer = new Stemmer(); // Porter's, which Sphinx brings
 const stopWords = new Set(
-  `a about am an and are as at be been being but by can could did do does for from had has
-  have how i if in into is it its me my of on one or our s should so t than that the their
-  them then there these they this those to us was we were what when where which who whose
-  why will with would you your`.split(/\s+/),
+  `a about am an and are as at be been being between but by can compare could did
+  do does find for from had has have how i if in into is it its me
+  my need needed needs of on one or our s should so t than that the their them then there
+  these they this those to us versus vs was we were what when where which who whose why
+  will with work works would you your`.split(/\s+/),
 );
 const longestUnmatched = 3; // letters that a word needs more to be read as a beginning
 
@@ -145,9 +146,11 @@ function isOneSlip(typed, word) {
 // The words for one that no page has: the most frequent that is a slip away, or the two
 // of which it is joined, or itself.
 function mended(typed, counts, stems) {
-  const isKnown = stems.has(stem(typed)) || stopWords.has(typed);
+  if (typed.length < 3 || stems.has(stem(typed)) || stopWords.has(typed)) {
+    return [typed];
+  }
   const known = [...counts.keys()];
-  if (isKnown || typed.length < 4 || known.some((word) => word.startsWith(typed))) {
+  if (known.some((word) => word.startsWith(typed))) {
     return [typed];
   }
   const near = known.filter((word) => word.length > 2 && isOneSlip(typed, word));
