@@ -91,7 +91,7 @@ $(COLAB)/installed: tests/colab/requirements.txt
 # What shapes every page. After a failure, too, all pages are built anew, since Sphinx
 # warns of a page only when it reads it.
 _build/frame: $(BOOK)/installed _config.yml _toc.yml \
-		$(wildcard book/_ext/*.py book/_static/*.*)
+		$(wildcard book/_ext/*.py book/_static/*.* book/_templates/*)
 	@rm -rf _build/html _build/.doctrees
 	@mkdir -p _build && touch $@
 
@@ -136,7 +136,8 @@ lint: $(FULL)/installed
 	@$(FULL)/bin/ruff check --quiet $(CODE)
 	@$(FULL)/bin/ruff format --quiet --check $(CODE)
 	@$(FULL)/bin/oxlint --deny-warnings --quiet \
-	-c tutorial_figures/.oxlintrc.json tutorial_figures book/_static book/_print
+	-c tutorial_figures/.oxlintrc.json --ignore-pattern '**/vendor/**' \
+	tutorial_figures book/_static book/_print
 
 # A worker a core, each with whole files, long ones first (tests/conftest.py): the cells
 # of a chapter share a kernel, and the tests of a module a browser.

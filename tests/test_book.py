@@ -210,6 +210,15 @@ def test_a_page_loads_without_errors_and_axe_has_nothing_to_say(
     assert axe_violations(page) == []
 
 
+# Rules of axe-core that are no part of WCAG, and were broken by the theme's frame.
+FRAME_RULES = ("label-content-name-mismatch", "region")
+
+
+def test_the_frame_of_a_page_has_names_and_landmarks(reload_at, axe_violations):
+    page = reload_at(HTML / "book/notation.html", viewport=SCREEN)
+    assert axe_violations(page, only=FRAME_RULES) == []
+
+
 # --- The extension ---------------------------------------------------------------
 
 
@@ -228,3 +237,20 @@ def test_a_script_from_elsewhere_stops_the_build(monkeypatch):
         errors.ExtensionError, match="page would fetch the script //cdn"
     ):
         keep("//cdn.example.com/script.js")
+
+
+def test_a_line_of_code_knows_its_depth_and_may_end_behind_a_bracket(monkeypatch):
+    pytest.importorskip("sphinx")
+    monkeypatch.syspath_prepend(ROOT / "book" / "_ext")
+    import code_lines
+
+    line = (
+        '        <span class="n">x</span><span class="p">(</span>'
+        '<span class="n">y</span><span class="p">)</span>'
+        '<span class="o">.</span><span class="n">z</span>'
+    )
+    assert code_lines.line_of(line) == (
+        '<span class="line" style="--depth:8">        <span class="n">x</span>'
+        '<span class="p">(</span><wbr><span class="n">y</span><span class="p">)</span>'
+        '<wbr><span class="o">.</span><span class="n">z</span>\n</span>'
+    )

@@ -72,7 +72,7 @@ def test_markdown_becomes_html_with_escapes(markdown, expected):
 
 
 def test_one_chapter_alone_and_a_sentence_where_there_is_none(tmp_path, capsys):
-    path = tmp_path / "three.gift"
+    path = tmp_path / "_build" / "three.gift"  # a folder that is not there yet
     assert main(["questions", "--chapter", "3", "--out", str(path)]) == 0
     count = path.read_text(encoding="utf-8").count("::03 ")
     assert capsys.readouterr().out == f"Wrote {count} questions into {path}.\n"

@@ -43,6 +43,26 @@ def test_nothing_that_is_made_is_tracked():
     assert [file for file in tracked_files() if made.search(file)] == []
 
 
+@pytest.mark.parametrize(
+    "folder", ["mine", "course", "masters", "out", "slides", "build", "_build", "my"]
+)
+def test_what_a_teacher_s_commands_make_is_not_committed_by_chance(folder):
+    asked = ["git", "check-ignore", "-q", f"{folder}/solutions.ipynb"]
+    done = subprocess.run(asked, cwd=ROOT, capture_output=True, check=False)
+    if done.returncode == 128:
+        pytest.skip("not a git checkout")
+    assert done.returncode == 0
+
+
+def test_the_license_names_every_folder():
+    text = (ROOT / "LICENSE").read_text(encoding="utf-8")
+    paths = [Path(file) for file in tracked_files()]
+    folders = {f"{path.parts[0]}/" for path in paths if len(path.parts) > 1}
+    inner = {path.parts[1] for path in paths if path.parts[0] == "book"}
+    folders.update(f"book/{name}/" for name in inner if name.startswith("_"))
+    assert {folder for folder in folders if folder not in text} == set()
+
+
 def test_the_readme_fits_on_80_lines():
     assert len((ROOT / "README.md").read_text().splitlines()) <= 80
 

@@ -25,14 +25,16 @@ PAGE_LINK = re.compile(r"\[([^\]]+)\]\((?!http)[^)]*\)")  # leads nowhere outsid
 def write_questions(root, path, chapter=""):
     """Write the questions of all chapters, or of one; return how many there are.
 
-    Raises ValueError if there is no such chapter, and OSError for a file that cannot be
-    written.
+    The folder of the file is made if it is not there. Raises ValueError if there is no
+    such chapter, and OSError for a file that cannot be written.
     """
     texts = []
     for notebook in chapters(root, [chapter]):
         for asked in predictions(read_notebook(notebook)["cells"]):
             texts.append(question(short_name(notebook), *asked))
-    write_whole(Path(path), "\n".join(texts))
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, "\n".join(texts))
     return len(texts)
 
 

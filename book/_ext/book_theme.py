@@ -15,6 +15,13 @@ from sphinx.environment.collectors.toctree import TocTreeCollector
 
 VERSION = re.compile(r'^version = "(.*)"$', re.MULTILINE)
 EMPTY_HEAD = re.compile(r"<th\b([^>]*)>(\s*(?:<p>\s*</p>)?\s*)</th>")
+# The theme calls its search button by less than stands on it, and leaves the sidebar,
+# with the book's title, outside of all landmarks.
+SEARCH_BUTTON = re.compile(
+    r'(<button class="btn search-button-field [^>]*?) (?:aria-label|title)="Search"'
+)
+SIDEBAR = '<div id="pst-primary-sidebar"'
+LANDMARK = f'{SIDEBAR} role="complementary" aria-label="The book"'
 STORED_THEME = 'localStorage.getItem("theme") || "auto";'
 CHOSEN_THEME = """{ light: "light", dark: "dark" }[localStorage.getItem("mode")]
       || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");"""
@@ -29,6 +36,7 @@ def setup(app):
     app.connect("env-check-consistency", forget_heading_numbers)
     app.connect("html-page-context", mend_page)
     app.connect("build-finished", color_early)
+    app.connect("build-finished", name_parts_of_frame)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -58,6 +66,18 @@ def color_early(app, error):
             early = early.replace(STORED_THEME, CHOSEN_THEME, 1)
             if early != text:
                 page.write_text(early, encoding="utf-8")
+
+
+def name_parts_of_frame(app, error):
+    """Give the search button and the sidebar names for those who hear a page."""
+    if error is None and app.builder.format == "html":
+        for page in Path(app.outdir).rglob("*.html"):
+            text = page.read_text(encoding="utf-8")
+            named = SEARCH_BUTTON.sub(r"\1", SEARCH_BUTTON.sub(r"\1", text))
+            if LANDMARK not in named:
+                named = named.replace(SIDEBAR, LANDMARK, 1)
+            if named != text:
+                page.write_text(named, encoding="utf-8")
 
 
 def mark_predictions(app, doctree):

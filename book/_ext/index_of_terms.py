@@ -1,34 +1,40 @@
 """A Sphinx extension for the index: which page explains which term.
 
 The table ``book/terms.csv`` has a row for each term: the term, the beginning of the
-name of the file that explains it, and other spellings that people search for, with
-semicolons between them. The directive ``index-of-terms`` lists the terms with links to
-their pages. The book's own search puts the page of a term before all others, in every
-spelling.
+name of the file that explains it, other spellings that people search for, with
+semicolons between them, and, where it could be mistaken, the beginning of the heading
+of the section. The directive ``index-of-terms`` lists the terms with links to their
+pages. The book's own search puts that section before all others, in every spelling
+(book_search.py).
 """
 
 import csv
-import json
 from itertools import groupby
 from pathlib import Path
+from typing import NamedTuple
 
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective
 
-BEGIN, END = "Search.setIndex(", ")"  # around the index of the search
+
+class Term(NamedTuple):
+    """A row of the table: all spellings, the whole name of the page, the section."""
+
+    spellings: list
+    page: str
+    section: str
 
 
 def setup(app):
-    """Offer the directive, and connect what enters the terms."""
+    """Offer the directive."""
     app.add_directive("index-of-terms", IndexOfTerms)
-    app.connect("build-finished", enter_terms)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
 def read_terms(env):
-    """Return the terms in alphabetical order, each as (term, page, all spellings).
+    """Return the terms in alphabetical order.
 
     Raises ExtensionError where not exactly one page has a name that begins as given.
     """
@@ -41,8 +47,9 @@ def read_terms(env):
                 problem = f"of {row['term']}: {len(pages)} pages begin with {name!r}"
                 raise ExtensionError(f"book/terms.csv has no page {problem}")
             others = filter(None, row["also"].split("; "))
-            terms.append((row["term"], pages[0], [row["term"], *others]))
-    return sorted(terms, key=lambda entry: entry[0].lower())
+            spellings = [row["term"], *others]
+            terms.append(Term(spellings, pages[0], row["section"] or ""))
+    return sorted(terms, key=lambda term: term.spellings[0].lower())
 
 
 def table(env):
@@ -50,20 +57,9 @@ def table(env):
     return Path(env.srcdir, "book", "terms.csv")
 
 
-def enter_terms(app, error):
-    """Enter every spelling into the index of the search, as a main entry for its page.
-
-    Sphinx would do so for what stands on the pages, but forgets it for those that it
-    need not build again.
-    """
-    if error is None and app.builder.name == "html":
-        file = Path(app.outdir, "searchindex.js")
-        text = file.read_text(encoding="utf-8")
-        index = json.loads(text.removeprefix(BEGIN).removesuffix(END))
-        for _, page, spellings in read_terms(app.env):
-            entry = [index["docnames"].index(page), "", True]  # page, place, is main
-            index["indexentries"].update({each.lower(): [entry] for each in spellings})
-        file.write_text(BEGIN + json.dumps(index) + END, encoding="utf-8")
+def first_letter(term):
+    """Return the letter under which a term is listed."""
+    return term.spellings[0][0].upper()
 
 
 class IndexOfTerms(SphinxDirective):
@@ -72,14 +68,15 @@ class IndexOfTerms(SphinxDirective):
     def run(self):
         """Return a section for each letter."""
         self.env.note_dependency(str(table(self.env)))
-        groups = groupby(read_terms(self.env), key=lambda entry: entry[0][0].upper())
+        groups = groupby(read_terms(self.env), key=first_letter)
         return [self.section(letter, terms) for letter, terms in groups]
 
     def section(self, letter, terms):
         """Return the section of a letter, with a line for each of its terms."""
         lines = nodes.bullet_list()
-        for term, page, _ in terms:
-            line = nodes.paragraph("", f"{term} ", self.link(page))
+        for term in terms:
+            name = f"{term.spellings[0]} "
+            line = nodes.paragraph("", name, self.link(term.page))
             lines += nodes.list_item("", line)
         title = nodes.title("", letter)
         about = {"ids": [f"letter-{letter.lower()}"], "classes": ["index-of-terms"]}

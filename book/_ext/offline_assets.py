@@ -1,9 +1,9 @@
 """A Sphinx extension that keeps every page free of requests to other hosts, and light.
 
-It refuses scripts that come from elsewhere, makes the
-pages work when they are opened as files, and leaves out what the theme brings along and
-no page shows: two thousand icons, and the search's index outside its own page. A page
-is shown before most scripts are there. Pictures from elsewhere are left to the tests.
+It refuses scripts that come from elsewhere, makes the pages work when they are opened
+as files, and leaves out what the theme brings along and no page shows, as two thousand
+icons. A page is shown before most scripts are there. Pictures from elsewhere are left
+to the tests.
 """
 
 import base64
@@ -16,13 +16,14 @@ from fontTools.ttLib import TTFont
 from sphinx.errors import ExtensionError
 
 FONT_PRELOAD = re.compile(r'<link rel="preload" as="font"[^>]*>')
+# Scripts of Sphinx's own search, for which the theme asks on every page.
 SEARCH = re.compile(
     r'<script src="[^"]*(searchtools|language_data|searchindex)\.js[^"]*"></script>\n?'
 )
-# Scripts that wait for the whole page anyway; the page of the search has calls to them.
+# Scripts that wait for the whole page anyway.
 WAITING = re.compile(
     r'<script(?= (?:data-sd\S+ )?src="[^"]*_static/(?:clipboard|copybutton|design-tabs|'
-    r"doctools|print|scroll|scripts/sphinx-book-theme|sphinx_highlight|togglebutton)\b)"
+    r"doctools|print|scroll|scripts/sphinx-book-theme|togglebutton)\b)"
 )
 # Short style sheets, put into the book's own in this order. Thebe is not used.
 SHORT = ("togglebutton.css", "copybutton.css", "mystnb.*.css", "sphinx-design.min.css")
@@ -79,17 +80,15 @@ def join_styles(app, error):
 def lighten_pages(app, error):
     """Drop what pages ask for and do not use, or may not have when they are files.
 
-    Older themes ask early for fonts that a browser refuses to a local file. The index
-    of all pages is used by the page of the search alone. What a page is shown without
-    is asked for, but not waited for.
+    Older themes ask early for fonts that a browser refuses to a local file. What a page
+    is shown without is asked for, but not waited for.
     """
     for page in Path(app.outdir).rglob("*.html") if error is None else ():
         text = page.read_text("utf-8")
         lighter = text
-        for unused in (FONT_PRELOAD, SHORT_LINK, DRAWN):
+        for unused in (FONT_PRELOAD, SHORT_LINK, DRAWN, SEARCH):
             lighter = unused.sub("", lighter)
-        if page.name != "search.html":
-            lighter = WAITING.sub("<script defer", SEARCH.sub("", lighter))
+        lighter = WAITING.sub("<script defer", lighter)
         if lighter != text:
             page.write_text(lighter, "utf-8")
 

@@ -37,9 +37,9 @@ parts:
       - file: book/bibliography
       - file: book/terms
 """
-TERMS = """term,page,also
-RoPE,08,rotary embedding; rotary
-attention,07,
+TERMS = """term,page,also,section
+RoPE,08,rotary embedding; rotary,A question
+attention,07,,
 """
 INTRO = """# The book
 
@@ -195,7 +195,7 @@ def write_notebook(path, *cells):
 
 def write_book(root):
     """Write the book into a folder, with an address of its own."""
-    for name in ("_ext", "_static"):
+    for name in ("_ext", "_static", "_templates"):
         shutil.copytree(ROOT / "book" / name, root / "book" / name)
     for name in (
         "_config.yml",

@@ -44,6 +44,30 @@ NEXT_FRAME = """() => new Promise(done =>
   requestAnimationFrame(() => requestAnimationFrame(done)))"""  # it knows its new size
 CUT_CODE = """() => [...document.querySelectorAll(".cell_input pre")]
   .filter(code => code.scrollWidth > code.clientWidth + 2)
+  .filter(code => !code.matches(".wide, details:not([open]) *"))
+  .map(code => code.textContent)"""  # what scrolls says so
+# Names of code that go on in the next line, which only texts and comments may.
+BROKEN_NAMES = r"""() => {
+  const broken = [];
+  for (const line of document.querySelectorAll(".cell_input .line")) {
+    const texts = document.createTreeWalker(line, NodeFilter.SHOW_TEXT);
+    while (texts.nextNode()) {
+      const text = texts.currentNode;
+      if (text.parentElement.closest(".c1, .s1, .s2, .sa, .sd")) continue;
+      for (const name of text.data.matchAll(/\w+/g)) {
+        const range = document.createRange();
+        range.setStart(text, name.index);
+        range.setEnd(text, name.index + name[0].length);
+        const parts = [...range.getClientRects()].filter(part => part.width);
+        if (parts.length > 1) broken.push(name[0]);
+      }
+    }
+  }
+  return broken;
+}"""
+CUT_SOLUTIONS = """() => [...document.querySelectorAll(".exercise-card details")]
+  .map(fold => { fold.open = true; return fold.querySelector("pre:has(> code)"); })
+  .filter(code => code && code.scrollWidth > code.clientWidth + 2)
   .map(code => code.textContent)"""
 OFF_SCREEN = """() => {
   const end = part => part.getBoundingClientRect().right;
@@ -91,6 +115,7 @@ def on_a_phone(page):
     page.evaluate(NEXT_FRAME)
     return {
         "narrow": narrow,
+        "broken names": page.evaluate(BROKEN_NAMES),
         "off screen": page.evaluate(OFF_SCREEN),
         "unset formulas": page.evaluate(UNSET_MATH),
         "raw TeX": RAW_TEX.findall(page.evaluate(PROSE)),
@@ -107,6 +132,7 @@ def on_a_screen(page, axe_violations):
 
     page.set_viewport_size(SCREEN)
     turn("light")
+    cut = page.evaluate(CUT_SOLUTIONS)
     page.evaluate(THIN, CODE_AND_FORMULAS)
     light = axe_violations(page, but=[CONTRAST])
     turn("dark")
@@ -114,7 +140,8 @@ def on_a_screen(page, axe_violations):
     page.evaluate(THIN, ALL_BUT_FIGURES)
     dark += axe_violations(page, only=[CONTRAST])
     turn("light")
-    return {"light": light + axe_violations(page, only=[CONTRAST]), "dark": dark}
+    light += axe_violations(page, only=[CONTRAST])
+    return {"light": light, "dark": dark, "cut solutions": cut}
 
 
 @each(NOT_FRONT)
@@ -132,6 +159,16 @@ def test_a_page_sets_its_formulas(page_file, visit):
 def test_a_page_fits_a_phone(page_file, visit):
     assert visit(page_file)["width"] <= 400
     assert visit(page_file)["off screen"] == []
+
+
+@each(NOT_FRONT)
+def test_a_page_breaks_no_name_of_its_code_on_a_phone(page_file, visit):
+    assert visit(page_file)["broken names"] == []
+
+
+@each([page for page in READ if page.parent.name == "notebooks"])
+def test_solutions_are_seen_whole_on_a_wide_screen(page_file, visit):
+    assert visit(page_file)["cut solutions"] == []
 
 
 @each(NOT_FRONT)
@@ -162,13 +199,6 @@ def test_without_javascript_the_text_and_the_pictures_are_there(page_file, reloa
     for picture in page.locator("article img:not(.only-dark)").all():
         assert picture.is_visible()
         assert picture.bounding_box()["width"] > 50
-
-
-def test_the_search_finds_a_word_without_a_server(page_at):
-    no_excerpts = "window.fetch = () => new Promise(() => {})"  # not from a file
-    address = (HTML / "search.html").as_uri() + "?q=attention"
-    page = page_at(address, script=no_excerpts)
-    page.wait_for_selector("#search-results li a")
 
 
 @pytest.mark.parametrize("system", ["light", "dark"])

@@ -136,19 +136,41 @@ def test_the_index_leads_from_each_term_to_its_page_under_a_letter(pages):
     assert re.findall(r"<h2>(\w)<", pages["terms"]) == ["A", "R"]
 
 
-def test_the_search_knows_a_term_in_every_spelling(built):
-    text = (built / "_build/html/searchindex.js").read_text(encoding="utf-8")
-    index = json.loads(text.removeprefix("Search.setIndex(").removesuffix(")"))
-    pages = {}
-    for spelling, [[page, _, is_main]] in index["indexentries"].items():
-        pages[spelling] = index["docnames"][page]
-        assert is_main
-    assert pages == {
-        "attention": "notebooks/07_one",
-        "rope": "notebooks/08_two",
-        "rotary embedding": "notebooks/08_two",
-        "rotary": "notebooks/08_two",
-    }
+def search_index(built):
+    """Return the pages in the index of the search by their addresses."""
+    text = (built / "_build/html/_static/search_index.js").read_text(encoding="utf-8")
+    pages = json.loads(text.split("const searchPages = ")[1].strip().removesuffix(";"))
+    return {page["url"]: page["sections"] for page in pages}
+
+
+def test_the_search_knows_the_section_of_a_term_in_every_spelling(built):
+    pages = search_index(built)
+    assert "book/terms.html" not in pages
+    [one, *_] = pages["notebooks/07_one.html"]
+    assert one["terms"] == [["attention"]] and one["id"] == ""
+    _, asked = pages["notebooks/08_two.html"]
+    assert asked["terms"] == [["RoPE", "rotary embedding", "rotary"]]
+    assert [asked["id"], asked["title"]] == ["a-question", "A question"]
+
+
+def test_the_search_hides_questions_and_what_waits_behind_them(built):
+    _, asked = search_index(built)["notebooks/08_two.html"]
+    assert FOUND in asked["hidden"] and FOUND not in asked["sentences"]
+    assert "The end." in asked["sentences"]
+    shown = " ".join(asked["sentences"])
+    assert not re.search(r"COMPUTED|ELSEWHERE|core|third|imported|@title", shown)
+
+
+def test_a_page_that_is_not_built_again_stays_in_the_index(built):
+    before = search_index(built)
+    path = built / "book/intro.md"
+    path.write_text(path.read_text(encoding="utf-8") + "\nA sentence that is NEW.\n")
+    build = BUILD.replace(', ["--builder", "singlehtml", "--path-output", "out"]', ",")
+    subprocess.run([sys.executable, "-c", build], cwd=built, check=True)
+    after = search_index(built)
+    assert "A sentence that is NEW." in after["book/intro.html"][-1]["sentences"]
+    del before["book/intro.html"], after["book/intro.html"]
+    assert after == before
 
 
 @pytest.mark.parametrize("name", ["09", "0"])
@@ -158,7 +180,7 @@ def test_a_term_without_a_page_or_with_several_stops_the_build(
     monkeypatch.syspath_prepend(ROOT / "book" / "_ext")
     maker = importlib.import_module("index_of_terms")
     (tmp_path / "book").mkdir()
-    (tmp_path / "book/terms.csv").write_text(f"term,page,also\nRoPE,{name},\n")
+    (tmp_path / "book/terms.csv").write_text(f"term,page,also,section\nRoPE,{name},,\n")
     env = SimpleNamespace(srcdir=tmp_path, found_docs={"a/07_one", "a/08_two"})
     with pytest.raises(Exception, match=r"of RoPE: [02] pages begin with '09?'"):
         maker.read_terms(env)
@@ -407,20 +429,28 @@ def test_on_a_phone_what_is_wide_scrolls_and_says_so_until_its_end(chapter_at, w
     assert box.evaluate(HINT)[1] == "hidden"
 
 
-def test_on_a_phone_a_long_line_of_code_goes_on_below_and_deeper(built, reload_at):
+LINES = """code => {
+  const lines = [...code.querySelectorAll(".line")].map(line => {
+    const range = document.createRange();
+    range.selectNodeContents(line);
+    const parts = [...range.getClientRects()].filter(part => part.width);
+    const below = parts.filter(part => part.top > parts[0].bottom - 2);
+    return [parts[0].left, ...below.map(part => part.left)];
+  });
+  return {lines, inside: code.scrollWidth <= code.clientWidth};
+}"""
+
+
+def test_on_a_phone_a_long_line_of_code_goes_on_below_deeper_than_it_began(
+    built, reload_at
+):
     file = built / "_build/html/notebooks/07_one.html"
     code = reload_at(file, **PHONE).locator(".cell_input pre").first
-    inside = code.evaluate("code => [code.scrollWidth, code.clientWidth]")
-    assert inside[0] <= inside[1]
-    left = """code => {
-      const range = document.createRange();
-      range.selectNodeContents(code);
-      const parts = [...range.getClientRects()].filter((part) => part.width);
-      const below = parts.filter((part) => part.top > parts[0].bottom - 2);
-      return [parts[0].left, Math.min(...below.map((part) => part.left))];
-    }"""
-    first, below = code.evaluate(left)
-    assert first + 50 < below < 400
+    seen = code.evaluate(LINES)
+    assert seen["inside"]
+    [[first, *below]] = seen["lines"]
+    assert below and first + 30 < min(below) < 400
+    assert code.text_content() == f"{LONG_LINE}\n"
 
 
 def test_of_formulas_the_tab_key_stops_at_those_alone_that_scroll(chapter_at):
