@@ -1,10 +1,12 @@
 """A Sphinx extension for live figures that no notebook stores.
 
 The directive ``live-figure`` makes one of the data in a JSON file, which a benchmark
-wrote, and of the scripts and styles of ``tutorial_figures``.
+wrote, and of the scripts and styles of ``tutorial_figures``. Weights of a model stay in
+a script of their own in _static, which the figure loads when it first computes.
 """
 
 import base64
+import hashlib
 import importlib.util
 import json
 from pathlib import Path
@@ -25,19 +27,26 @@ class LiveFigure(SphinxDirective):
             raise self.error(f"there is no {relative} to make a figure of")
         root = Path(self.env.srcdir)
         scripts = root / "tutorial_figures"
+        static = "../" * self.env.docname.count("/") + "_static"
         for file in (path, *scripts.glob("*.js"), *scripts.glob("*.css")):
             self.env.note_dependency(str(file))
-        return [nodes.raw("", html_of(path, root), format="html")]
+        return [nodes.raw("", html_of(path, root, static), format="html")]
 
 
-def html_of(path, root):
-    """Return the figure whose data are in the file at ``path`` as HTML."""
+def html_of(path, root, static):
+    """Return the figure whose data are in the file at ``path`` as HTML.
+
+    ``static`` is the address of the folder _static, seen from the page.
+    """
     fragment = load(root / "tutorial_figures" / "fragment.py").fragment
     colors = load(root / "tutorial_lib" / "plotting" / "colors.py")
     stored = json.loads(Path(path).read_text(encoding="utf-8"))
+    name = stored["weights_file"]
+    weights = (root / "book" / "_static" / name).read_bytes()
+    version = hashlib.sha256(weights).hexdigest()[:8]  # so that no old file is used
     return fragment(
         stored["name"],
-        stored["data"],
+        stored["data"] | {"weightsFile": f"{static}/{name}?v={version}"},
         text=stored["text"],
         png=base64.b64decode(stored["png"]),
         colors=(colors.LIGHT, colors.DARK),
