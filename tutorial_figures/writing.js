@@ -49,9 +49,9 @@ function weightsOf({ weights, weightsFile }) {
 }
 
 const SIGNS = { "\n": "↵", " ": "␣" };
-const NAMES = { "\n": "line end", " ": "space" };
+const SPOKEN = { "\n": "line end", " ": "space" };
 const printed = (token) => SIGNS[token] ?? token;
-const spoken = (token) => NAMES[token] ?? quote(token);
+const spoken = (token) => SPOKEN[token] ?? quote(token);
 
 function writing(root, data, host) {
   const { words, separator, sizes, line } = data;
