@@ -5,9 +5,9 @@
 A few thousand photographs are too few for a Vision Transformer alone, so it learns from
 a convolutional network: Touvron et al. (2021). First the network is trained on the
 labels, for an eighth of the time. Then the Vision Transformer is trained to predict the
-network's probabilities, on images that are shifted, mirrored and mixed in pairs (mixup).
-The learning rates were not searched for, and follow the clock, which is the process's
-CPU time.
+network's probabilities, on images that are shifted, mirrored and mixed in pairs. The
+learning rates were not searched for, and follow the clock, which is the process's CPU
+time.
 
 The folder holds the four files, unpacked, in FashionMNIST/raw/; without it they are
 downloaded. What is written:
