@@ -116,7 +116,10 @@ def test_the_front_page_says_who_made_it_and_leads_to_where_it_says():
     assert f"This book is by {author}." in text
     assert "under the MIT license" in text.replace("\n", " ")
     students = (HTML / "book" / "students.html").read_text("utf-8")
-    for target, title in (("in-colab", "In Colab"), ("on-your-own-computer", "On your")):
+    for target, title in (
+        ("in-colab", "In Colab"),
+        ("on-your-own-computer", "On your"),
+    ):
         assert f'href="students.html#{target}"' in text
         assert re.search(rf'<section id="{target}">\s*<h2>{title}', students)
 

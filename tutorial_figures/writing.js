@@ -49,9 +49,9 @@ function weightsOf({ weights, weightsFile }) {
 }
 
 const SIGNS = { "\n": "↵", " ": "␣" };
-const NAMES = { "\n": "line end", " ": "space" };
+const IN_WORDS = { "\n": "line end", " ": "space" };
 const printed = (token) => SIGNS[token] ?? token;
-const spoken = (token) => NAMES[token] ?? quote(token);
+const spoken = (token) => IN_WORDS[token] ?? quote(token);
 
 function writing(root, data, host) {
   const { words, separator, sizes, line } = data;

@@ -1,7 +1,7 @@
 """A Sphinx extension for what a site has besides its pages, and what pages say of it.
 
-The root of the site, ``index.html``, leads to the front page and tells search engines and
-links what it is. Where no page is, ``404.html`` is shown. Once the site has an address
+The root of the site, ``index.html``, leads to the front page and tells search engines
+what it is. Where no page is, ``404.html`` is shown. Once the site has an address
 (``baseurl`` in the configuration file, and nowhere else), pages name their own and the
 front page's picture, and ``sitemap.xml`` lists them. Without one, none of this is made
 up. The directive ``about-book`` says who wrote the book, its license and its source.
@@ -18,10 +18,13 @@ from sphinx.util.docutils import SphinxDirective
 PICTURE = "book/diagrams/writing.png"  # of the front page
 STORED = "_static/front_page.png"
 SIZE = 1200, 630
-ALT = "A small Transformer writes in the style of Shakespeare; 16 rows show its attention"
+LICENSE = "https://creativecommons.org/licenses/by/4.0/"
+ALT = (
+    "A small Transformer writes in the style of Shakespeare; 16 rows show its attention"
+)
 DESCRIPTION = (
-    "A free, interactive book in which you build attention in PyTorch, from queries and "
-    "keys to GPT."
+    "A free, interactive book in which you build attention in PyTorch, from queries "
+    "and keys to GPT."
 )
 HEAD = """<!doctype html>
 <html lang="en">
@@ -46,8 +49,9 @@ MISSING_PAGE = """{head}<meta name="color-scheme" content="light dark">
 max-width: 34rem; padding: 0 1rem; }}</style>
 </head>
 <body><main><h1>There is no such page</h1>
-<p>It may have moved. <a href="{front}">The front page</a> lists the chapters, and the
-<a href="{index}">index</a> leads from each term to the page that explains it.</p></main>
+<p>It may have moved. <a href="{front}">The front page</a> lists the chapters, and
+the <a href="{index}">index</a> leads from each term to the page that explains it.</p>
+</main>
 </body>
 </html>
 """
@@ -68,12 +72,13 @@ def about(author, options):
     source = "Each chapter can be downloaded as a notebook at its top."
     address = options.get("repository_url")
     if address:
-        source = f'Its source is <a href="{html.escape(address)}">a public repository</a>.'
+        source = (
+            f'Its source is <a href="{html.escape(address)}">a public repository</a>.'
+        )
     return (
         f"<p>This book is by {html.escape(author)}. Text and figures are under "
-        '<a href="https://creativecommons.org/licenses/by/4.0/">CC BY 4.0</a>, code under '
-        "the MIT license: use, change and share both, and name the authors. "
-        f"{source}</p>"
+        f'<a href="{LICENSE}">CC BY 4.0</a>, code under the MIT license: use, change '
+        f"and share both, and name the authors. {source}</p>"
     )
 
 
@@ -145,7 +150,9 @@ def missing_page(title, front, index, address):
 
 def sitemap(address, pages):
     """Return a sitemap of pages, by their addresses within the site."""
-    lines = [f"<url><loc>{escape(address + page)}</loc></url>" for page in sorted(pages)]
+    lines = [
+        f"<url><loc>{escape(address + page)}</loc></url>" for page in sorted(pages)
+    ]
     listed = "\n".join(lines)
     return (
         '<?xml version="1.0" encoding="utf-8"?>\n'
