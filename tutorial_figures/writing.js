@@ -38,7 +38,7 @@ function openWriter(data, onAnswer, onError) {
 
 // The weights are there, or in a script beside the page, which sets a variable: a browser
 // reads a script also where the page is a file, from which it may fetch nothing.
-function weightsOf({ weights, weightsFile }) {
+function loadWeights({ weights, weightsFile }) {
   if (weights) return Promise.resolve(weights);
   return new Promise((resolve, reject) => {
     const script = add(document.head, "script", { src: weightsFile });
@@ -249,7 +249,7 @@ function writing(root, data, host) {
   // The model is loaded when something is first asked of it.
   let opening;
   function openOnce() {
-    opening ??= weightsOf(data).then((weights) => {
+    opening ??= loadWeights(data).then((weights) => {
       const model = { sizes, spec: data.spec, weights, line: ids };
       thread = openWriter(model, answer, () => fail("Cannot compute here."));
       return thread;
