@@ -367,8 +367,9 @@ function writing(root, data, host) {
     table.replaceChildren();
     table.classList.toggle("compared", compared);
     const here = printed(words[now.tokens[now.at]]);
-    title.textContent = `Next after ${quote(here)}`;
-    if (compared) title.textContent += `: gray all heads, blue ${gone()}`;
+    title.textContent = compared
+      ? `After ${quote(here)}: gray all heads, blue ${gone()}`
+      : `Next after ${quote(here)}`;
     const larger = count(probs.length).map((i) => Math.max(before[i], probs[i]));
     const order = count(probs.length).sort((a, b) => larger[b] - larger[a]).slice(0, LIKELY);
     const drawn = now.tokens[now.at + 1];
