@@ -100,6 +100,24 @@ def test_a_figure_carries_all_it_needs_and_asks_nobody_for_anything(name):
     assert figure.text.startswith(data["title"] + " · ")
 
 
+@pytest.mark.parametrize(
+    "style", sorted(HERE.glob("*.css")), ids=lambda file: file.stem
+)
+def test_a_style_loses_whole_comments_and_nothing_else(style):
+    left = shipped(style.name)
+    assert "*/" not in left and "/*" not in left
+    assert left.count("{") == style.read_text(encoding="utf-8").count("{")
+
+
+@pytest.mark.parametrize("name", ["kernel_regression", "learning"])
+def test_what_has_a_role_has_its_color(name):
+    left = shipped(f"{name}.css")
+    assert "var(--value)" in left
+    if name == "kernel_regression":
+        assert "var(--query)" in left and "var(--key)" in left
+        assert "var(--mark)" not in left and "var(--accent)" not in left
+
+
 @every_figure
 def test_a_figure_has_a_live_a_still_and_a_spoken_face_always_the_same(name):
     figure, again = FIGURES[name](), FIGURES[name].__wrapped__()

@@ -65,12 +65,12 @@ def module(name, data, *, text, colors, shared=()):
 
 
 def scripts_of(name, shared):
-    """Return the scripts of a figure, joined: the base, what it shares, its own."""
+    """Return the JavaScript of a figure, as pages carry it."""
     return "".join(map(shipped, ("base.js", *shared, f"{name}.js")))
 
 
 def css_of(name, colors):
-    """Return the style sheets of a figure, joined, with its colors before them."""
+    """Return the style of a figure, with its colors."""
     return palette(*colors) + shipped("base.css") + shipped(f"{name}.css")
 
 
