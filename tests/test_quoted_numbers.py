@@ -75,7 +75,30 @@ def quotes_of_llama():
         yield "x_llama", "changes", f"{change} {numbers}"
 
 
-QUOTES = [*quotes_of_learning_curves(), *quotes_of_matching(), *quotes_of_llama()]
+def quotes_of_clothes():
+    """Yield (chapter, cell, text) for what chapters 14 and 15 tell of photographs."""
+    [trained] = RESULTS.read(BENCHMARKS, "clothes.csv")
+    accuracy = f"{float(trained['accuracy']):.2f}"
+    yield "14", "clothes", f"photographs it classifies {accuracy} correctly"
+    orders = ["random", "saliency", "rollout", "last layer", "center"]
+    orders += ["gradient × input", "brightness"]
+    numbers = []
+    for order in orders:
+        rows = RESULTS.read(
+            BENCHMARKS, "clothes_maps.csv", order=order, deleted_patches="8"
+        )
+        [probability] = RESULTS.column(rows, "probability")
+        numbers.append(f"{probability:.2f}")
+    yield "15", "clothes-told", f"| {' | '.join(orders)} |"
+    yield "15", "clothes-told", f"| {' | '.join(numbers)} |"
+
+
+QUOTES = [
+    *quotes_of_learning_curves(),
+    *quotes_of_matching(),
+    *quotes_of_llama(),
+    *quotes_of_clothes(),
+]
 
 
 @pytest.mark.parametrize(("chapter", "cell", "text"), QUOTES)
