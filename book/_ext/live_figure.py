@@ -1,16 +1,30 @@
-"""A Sphinx extension for live figures that no notebook stores.
+"""A Sphinx extension for live figures that no notebook stores, and for heavy ones.
 
 The directive ``live-figure`` makes one of the data in a JSON file, which a benchmark
 wrote, and of the scripts and styles of ``tutorial_figures``.
+
+In a notebook a figure stands alone, with all its data. On a page, the weights of a
+figure that asks for them by ``loadWeights`` (tutorial_figures/weights.js) move into a
+script beside the page, which is loaded when the figure comes into view.
 """
 
 import base64
+import hashlib
 import importlib.util
 import json
+import re
 from pathlib import Path
 
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
+
+SCRIPT = re.compile(r"<script>\(\(\) => \{\n.*?</script>", re.DOTALL)
+NAME = re.compile(r", (\w+)\);\s*\}\)\(\);</script>$")
+WEIGHTS = re.compile(r'"weights":"([A-Za-z0-9+/=]+)"')
+# A script and no data, because a page that is a file may read no other file.
+BESIDE = """(window.attentionWeights ??= {{}})["{name}"] =
+  "{weights}";
+"""
 
 
 class LiveFigure(SphinxDirective):
@@ -53,7 +67,45 @@ def load(path):
     return module
 
 
+def move_weights(app, error):
+    """Move the weights of figures out of the pages, into scripts in _static."""
+    if error is not None or app.builder.format != "html":
+        return
+    folder = Path(app.outdir)
+    for page in folder.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        static = "../" * (len(page.relative_to(folder).parts) - 1) + "_static"
+        lighter, scripts = without_weights(text, static)
+        for name, script in scripts.items():
+            (folder / "_static" / name).write_text(script, encoding="utf-8")
+        if scripts:
+            page.write_text(lighter, encoding="utf-8")
+
+
+def without_weights(text, static):
+    """Return a page without the weights of its figures, and scripts that have them.
+
+    ``static`` is the address of the folder of the scripts, seen from the page. A script
+    is named after its figure and what it holds, so that no old one is used.
+    """
+    scripts = {}
+
+    def lighten(script):
+        found = WEIGHTS.search(script[0])
+        if found is None or "function loadWeights(" not in script[0]:
+            return script[0]
+        weights = found[1]
+        version = hashlib.sha256(weights.encode()).hexdigest()[:8]
+        name = f"{NAME.search(script[0])[1]}_{version}"
+        scripts[f"{name}.js"] = BESIDE.format(name=name, weights=weights)
+        address = f'"weightsFile":"{static}/{name}.js"'
+        return script[0].replace(found[0], address, 1)
+
+    return SCRIPT.sub(lighten, text), scripts
+
+
 def setup(app):
-    """Offer the directive."""
+    """Offer the directive, and move weights when the pages are written."""
     app.add_directive("live-figure", LiveFigure)
+    app.connect("build-finished", move_weights)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
