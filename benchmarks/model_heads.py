@@ -45,7 +45,7 @@ TEXTS = (
         "The animal didn't cross the street because it was too tired.",
         9,
     ),
-    ("a line of code", "def add(a, b):\n    return a + b\n\nadd(1, 2)", 17),
+    ("a short program", "def add(a, b):\n    return a + b\n\nadd(1, 2)", 17),
 )
 
 
