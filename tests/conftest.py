@@ -5,6 +5,8 @@ with REQUIRE_BROWSER=1 they fail instead.
 """
 
 import contextlib
+import functools
+import http.server
 import importlib
 import itertools
 import os
@@ -12,6 +14,7 @@ import pathlib
 import shutil
 import signal
 import sys
+import threading
 import urllib.parse
 from collections import Counter
 
@@ -250,6 +253,27 @@ def shown(reload_at, tmp_path):
         return page
 
     return open_figure
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *about):
+        pass
+
+
+@pytest.fixture
+def serve():
+    """Return a function that serves a folder and gives its address."""
+    with contextlib.ExitStack() as stack:
+
+        def start(folder):
+            handler = functools.partial(Quiet, directory=str(folder))
+            server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+            stack.enter_context(server)
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            stack.callback(server.shutdown)
+            return f"http://127.0.0.1:{server.server_port}"
+
+        yield start
 
 
 @pytest.fixture(scope="session")

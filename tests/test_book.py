@@ -107,8 +107,7 @@ def test_the_library_leads_to_the_code_of_every_name():
 
 @each(READ)
 def test_a_page_is_light(page_file):
-    limit = 400_000 if page_file.stem == "intro" else 350_000  # with a model in it
-    assert page_file.stat().st_size <= limit
+    assert page_file.stat().st_size <= 350_000
     is_search = page_file.stem == "search"
     assert ("searchindex.js" in page_file.read_text("utf-8")) == is_search
 

@@ -15,7 +15,8 @@ from figures_in_browser import (
 from playwright.sync_api import Error
 
 LONG = "A rather long title " * 4
-CONTROLS = "button, select, input, [tabindex='0']"
+# Of buttons between which arrow keys go, one is a stop of the Tab key.
+CONTROLS = "button:not([tabindex='-1']), select, input, [tabindex='0']"
 REACHED = """() => {
   const { shadowRoot } = document.querySelector("[data-figure]");
   (window.reached ??= new Set()).add(shadowRoot.activeElement);

@@ -15,6 +15,7 @@ import torch
 from figures_in_browser import model_heads
 
 from tutorial_figures import show_model_heads
+from tutorial_figures.fragment import weights_script
 from tutorial_figures.model_heads import stored_heads, weights_of
 from tutorial_lib.interpret import record_attention
 from tutorial_lib.pretrained import smollm2
@@ -130,14 +131,16 @@ def live_figure():
     return importlib.import_module("live_figure")
 
 
-def test_a_page_is_left_without_weights_and_a_script_beside_it_has_them(live_figure):
+def test_a_page_is_left_without_weights_which_a_script_beside_it_has(live_figure):
     html = model_heads().html
-    page, scripts = live_figure.without_weights(f"<p>{html}{html}", "../_static")
-    [(name, script)] = scripts.items()
-    assert re.fullmatch(r"model_heads_[0-9a-f]{8}\.js", name)
+    page, moved = live_figure.without_weights(f"<p>{html}{html}", "../_static")
+    [name] = moved
+    assert re.fullmatch("model_heads_[0-9a-f]{8}", name)
     weights = stored_heads()["weights"]
+    assert moved[name] == weights
     assert weights in html and weights not in page and len(page) < 100_000
-    assert page.count(f'"weightsFile":"../_static/{name}"') == 2
+    assert page.count(f'"weightsFile":"../_static/{name}.js"') == 2
+    script = weights_script(name, weights)
     assert json.loads(script.split("=\n")[1].rstrip(";\n")) == weights
     assert live_figure.without_weights(page, "../_static") == (page, {})
 

@@ -84,9 +84,6 @@ def test_a_chapter_quotes_the_numbers_of_its_benchmark(chapter, cell, text):
 
 
 def test_the_stored_excursion_on_llama_ran_the_published_model():
-    shown = str(cell_of("x_llama", "load")["outputs"])
-    shown += str(cell_of("x_llama", "story")["outputs"])
-    assert "random" not in shown, (
-        "download stories260K, then: make notebooks CH=x_llama"
-    )
-    assert "Lily and Tom went to the park. They saw a big pond." in shown
+    assert "134,515,008 parameters" in str(cell_of("x_llama", "load")["outputs"])
+    answers = str(cell_of("x_llama", "story")["outputs"])
+    assert "The capital of France is Paris." in answers

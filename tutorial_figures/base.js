@@ -117,14 +117,15 @@ function addPlayer(bar, name, { now, first, last, beat }, show) {
   return run;
 }
 
-// The sentence below a figure. Screen readers hear it once the reader pauses.
+// The sentence below a figure. Screen readers hear it, or what is to be told in its place,
+// once the reader pauses.
 function addReadout(root) {
   const seen = add(root, "p", { class: "readout" });
   const heard = add(root, "p", { class: "heard", "aria-live": "polite" });
   let timer;
-  return (sentence) => {
+  return (sentence, told = sentence) => {
     clearTimeout(timer);
-    if (seen.textContent) timer = setTimeout(() => (heard.textContent = sentence), 700);
+    if (seen.textContent) timer = setTimeout(() => (heard.textContent = told), 700);
     seen.textContent = sentence;
   };
 }

@@ -16,7 +16,7 @@ import warnings
 
 from tutorial_lib.plotting.colors import DARK, LIGHT
 
-from .fragment import fragment
+from .fragment import fragment, module
 from .inputs import as_text
 
 ACCENT, MARK = LIGHT["accent"], LIGHT["mark"]
@@ -75,19 +75,30 @@ class Figure:
         return in_few_colors(self.still("png"))
 
     def save(self, path):
-        """Write the live figure as a page (.html) or the picture (.png .pdf .svg).
+        """Write the live figure as a page (.html) or as a module for other pages (.js).
 
-        Raises ValueError for any other ending.
+        Endings of pictures (.png .pdf .svg) write the picture. Raises ValueError for
+        any other ending.
         """
         path = pathlib.Path(path)
         if path.suffix == ".html":
             page = PAGE.format(title=html.escape(self.text), figure=self.html)
             path.write_text(page, encoding="utf-8")
+        elif path.suffix == ".js":
+            code = module(
+                self.name,
+                self.data,
+                text=self.text,
+                colors=(LIGHT, DARK),
+                shared=self.shared,
+            )
+            path.write_text(code, encoding="utf-8")
         elif path.suffix in (".png", ".pdf", ".svg"):
             path.write_bytes(self.still(path.suffix[1:]))
         else:
             raise ValueError(
-                f"cannot save {path.name}: end its name in .html, .png, .pdf or .svg"
+                f"cannot save {path.name}: end its name in .html, .js, .png, .pdf or "
+                ".svg"
             )
 
     def still(self, format, *, dpi=PNG_DPI):

@@ -22,17 +22,64 @@ def fragment(name, data, *, text, png, colors, shared=()):
     picture, ``png``. ``colors`` are two dictionaries, of light pages and of dark ones.
     """
     written = as_json(data)
-    css = palette(*colors) + shipped("base.css") + shipped(f"{name}.css")
     key = hashlib.sha256((name + written).encode()).hexdigest()[:12]
     picture = base64.b64encode(png).decode()
-    scripts = map(shipped, ("base.js", *shared, f"{name}.js"))
     return (
         f'<div data-figure="{key}" data-lm-suppress-shortcuts="true">'
         f'<img alt="{html.escape(text)}" style="max-width:100%" '
         f'src="data:image/png;base64,{picture}"></div>'
-        f"<script>(() => {{\n{''.join(scripts)}"
-        f'start("{key}", {written}, {as_json(css)}, {name});\n}})();</script>'
+        f"<script>(() => {{\n{scripts_of(name, shared)}"
+        f'start("{key}", {written}, {as_json(css_of(name, colors))}, {name});\n}})();'
+        "</script>"
     )
+
+
+# What other pages import, in the form that anywidget expects. What was put into the
+# page goes away with the function that it returns.
+MODULE = """{scripts}const data = {data};
+const css = {css};
+let ready;
+export default {{
+  async render({{ el }}) {{
+    ready ??= Promise.resolve({name}.prepare?.(data));
+    await ready;
+    const host = document.createElement("div");
+    host.textContent = {text};
+    el.append(host);
+    startIn(host, data, css, {name});
+    return () => host.remove();
+  }},
+}};
+"""
+
+
+def module(name, data, *, text, colors, shared=()):
+    """Return a live figure as an ES module, which draws it where it is told to."""
+    return MODULE.format(
+        scripts=scripts_of(name, shared),
+        data=as_json(data),
+        css=as_json(css_of(name, colors)),
+        name=name,
+        text=as_json(text),
+    )
+
+
+def weights_script(name, weights):
+    """Return the script that stands beside a page as ``name``.js, for `loadWeights`.
+
+    It is a script and no data, because a page that is a file may read no other file.
+    """
+    return f'(window.attentionWeights ??= {{}})["{name}"] =\n  "{weights}";\n'
+
+
+def scripts_of(name, shared):
+    """Return the scripts of a figure, joined: the base, what it shares, its own."""
+    return "".join(map(shipped, ("base.js", *shared, f"{name}.js")))
+
+
+def css_of(name, colors):
+    """Return the style sheets of a figure, joined, with its colors before them."""
+    return palette(*colors) + shipped("base.css") + shipped(f"{name}.css")
 
 
 @functools.cache

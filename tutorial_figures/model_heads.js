@@ -233,7 +233,9 @@ function model_heads(root, data, host) {
   };
 }
 
-// The file of weights is loaded once the figure is nearly in sight.
+// The weights are loaded once the figure is nearly in sight. They travel deflated.
 model_heads.prepare = async (data) => {
-  data.codes = await inflated(await loadWeights(data));
+  const stream = new Blob([bytesOf(await loadWeights(data))]).stream();
+  const bytes = stream.pipeThrough(new DecompressionStream("deflate"));
+  data.codes = new Uint8Array(await new Response(bytes).arrayBuffer());
 };

@@ -1,6 +1,6 @@
 """All the heads of a real language model: a map of them, and the attention map of each.
 
-The model is SmolLM2-135M-Instruct (Allal et al., 2025). Its scores and weights are
+The model is SmolLM2-135M-Instruct (Ben Allal et al., 2025). Its scores and weights are
 stored in model_heads.json, which benchmarks/model_heads.py makes, so that neither a
 page nor a notebook needs the model. The weights, 175 kB of base64, stand in the figure;
 the book's build moves them into a script beside the page (book/_ext/live_figure.py).

@@ -8,13 +8,7 @@ function loadWeights({ weights, weightsFile }) {
     const script = add(document.head, "script", { src: weightsFile });
     const [, name] = weightsFile.match(/([^/?]*)\.js/);
     script.onload = () => resolve(window.attentionWeights[name]);
-    script.onerror = () => reject(new Error(`There are no weights at ${weightsFile}.`));
+    script.onerror = () =>
+      reject(new Error(`The model's weights did not load: there is no ${weightsFile}.`));
   });
-}
-
-// Bytes that travel deflated and as base64.
-async function inflated(packed) {
-  const stream = new Blob([bytesOf(packed)]).stream();
-  const bytes = stream.pipeThrough(new DecompressionStream("deflate"));
-  return new Uint8Array(await new Response(bytes).arrayBuffer());
 }

@@ -2,7 +2,8 @@
 
 Any small `GPT` or `Llama` of the library: its matrices travel in 8 bits, a scale for
 each row. writing_model.js computes with them; a test holds its logits equal to torch's.
-Where no JavaScript runs, a text is shown that was stored, and who attended to what.
+Every head has a row, with a name if it is given one. Where no JavaScript runs, a text
+is shown that was stored, and who attended to what.
 """
 
 import base64
@@ -13,7 +14,6 @@ import numpy as np
 from .figure import Figure, canvas
 
 STEPS = 127  # of a weight in 8 bits, on each side of 0
-SHOWN = 24  # tokens of which the picture shows attention
 # The library's names of a block's maps, and what they are called on the page.
 MAPS = {
     "attention.W_Q": "Q",
@@ -31,15 +31,32 @@ MAPS = {
 
 
 def show_writing(
-    model, words, prompt, *, length=60, max_tokens=128, temperature=0.8, title=None
+    model,
+    words,
+    prompt,
+    *,
+    length=60,
+    max_tokens=128,
+    temperature=0.8,
+    head_names=None,
+    line=None,
+    autoplay=False,
+    title=None,
 ):
     """Show a language model that goes on with what the reader types.
 
     ``words`` are the names of its vocabulary, single characters or words that are
     joined by spaces; ``prompt`` is a text of them. What the model writes after it, up
-    to ``length`` tokens in all, is seen at first; the page writes up to ``max_tokens``.
-    Raises ValueError for a prompt with other words, for a length beyond max_tokens, and
-    for a model that is no `GPT` or `Llama` of the library.
+    to ``length`` tokens in all, is seen at first; the model reads ``max_tokens``.
+
+    ``head_names`` maps (layer, head) to what that head attends to. ``line`` is a pair
+    of texts, what stands before a line and the line: the figure shows the model's loss
+    on it, with all heads and without those that are off. With ``autoplay`` the model
+    writes once by itself when it comes into view.
+
+    Raises ValueError for a prompt with other words, for a length beyond max_tokens, for
+    names of heads that the model does not have, and for a model that is no `GPT` or
+    `Llama` of the library.
     """
     words = [str(word) for word in words]
     separator = "" if all(len(word) == 1 for word in words) else " "
@@ -57,15 +74,42 @@ def show_writing(
     data.update({"spec": spec, "weights": base64.b64encode(weights).decode()})
     probs, maps = _last(model, tokens, temperature)
     data["probs"] = _rounded(probs)
-    data["maps"] = [_rounded(row) for row in maps[:, -SHOWN:].double().tolist()]
+    data["maps"] = [_rounded(row) for row in maps.double().tolist()]
+    data["headNames"] = _names_of_heads(head_names or {}, data["sizes"])
+    data["line"] = line and _line(model, line, words, separator)
+    data["autoplay"] = autoplay
     return Figure(
         "writing",
         data,
         text=_sentence(data),
         title=title,
-        shared=("colors.js", "writing_model.js"),
+        shared=("colors.js", "weights.js", "writing_model.js"),
         draw=_draw,
     )
+
+
+def _names_of_heads(given, sizes):
+    """Return a name, or "", for each head of each layer."""
+    num_heads = sizes["num_heads"]
+    names = [""] * (sizes["num_layers"] * num_heads)
+    for (layer, head), name in given.items():
+        if not (0 <= layer < sizes["num_layers"] and 0 <= head < num_heads):
+            raise ValueError(f"there is no head {head} in layer {layer} to be named")
+        names[layer * num_heads + head] = name
+    return names
+
+
+def _line(model, line, words, separator):
+    """Return the line, what stands before it, and the model's loss on it."""
+    import torch
+    import torch.nn.functional as F
+
+    context = encode(line[0], words, separator)
+    text = encode(line[1], words, separator)
+    with torch.no_grad():
+        logits = model(torch.tensor([context + text]))[0, len(context) - 1 : -1]
+    loss = F.cross_entropy(logits, torch.tensor(text)).item()
+    return {"context": line[0], "text": line[1], "loss": round(loss, 3)}
 
 
 def _rounded(numbers):
@@ -214,21 +258,19 @@ def _sentence(data):
 
 def _draw(data):
     """Draw the text, and below it the attention of the last token by head."""
-    fig = canvas(6.4, 5.4)
-    above, below = fig.subfigures(2, height_ratios=[1, 2])
+    fig = canvas(6.4, 4.8)
+    above, below = fig.subfigures(2, height_ratios=[1, 3])
     whole = data["prompt"] + data["separator"] + data["written"]
     above.text(0.02, 0.9, whole, va="top", wrap=True, fontsize=9, family="monospace")
     ax = below.subplots()
     ax.imshow(data["maps"], cmap="Blues", vmin=0, vmax=1, aspect="auto")
-    sizes = data["sizes"]
+    numbers = range(len(data["headNames"]))
+    num_heads = data["sizes"]["num_heads"]
     names = [
-        f"layer {layer}, head {head}"
-        for layer in range(sizes["num_layers"])
-        for head in range(sizes["num_heads"])
+        f"{number // num_heads}.{number % num_heads} {data['headNames'][number]}"
+        for number in numbers
     ]
-    ax.set_yticks(range(len(names)), names, fontsize=7)
-    pieces = [*whole] if not data["separator"] else whole.split(data["separator"])
-    shown = pieces[-len(data["maps"][0]) :]
-    ax.set_xticks(range(len(shown)), shown, fontsize=8)
-    ax.set(xlabel="key: the last tokens of the text", ylabel="query: the last one")
+    ax.set_yticks(numbers, names, fontsize=7, ha="left")
+    ax.tick_params(axis="y", pad=100)
+    ax.set(xlabel="key: the tokens of the text", ylabel="query: the last one, by head")
     return fig

@@ -118,38 +118,70 @@ function writingModel({ sizes, spec, weights: packed }) {
   return step;
 }
 
-// Writes on, and remembers what it has computed. A text that has become longer than the
-// model reads goes on from its second half.
+// Reads and writes texts, with all heads or without some, and remembers what it has read.
 function makeWriter(data) {
   const step = writingModel(data);
   const longest = data.sizes.max_tokens;
-  let known = {};
+  let whole = readerWithout([]);
+  let ablated = whole;
+  const losses = {};
 
-  function feed(token) {
-    if (known.cache.layers[0]?.length === longest) {
-      const kept = known.tokens.slice(-longest / 2);
-      known.cache = { layers: [] };
-      kept.forEach((other) => step(other, known.cache, known.off));
+  // A text that has become longer than the model reads goes on from its second half.
+  function readerWithout(heads) {
+    const off = new Set(heads);
+    const tokens = [];
+    const steps = [];
+    let cache = { layers: [] };
+    function read(token) {
+      if (cache.layers[0]?.length === longest) {
+        cache = { layers: [] };
+        tokens.slice(-longest / 2).forEach((other) => step(other, cache, off));
+      }
+      tokens.push(token);
+      steps.push(step(token, cache, off));
     }
-    known.tokens.push(token);
-    const { logits, maps } = step(token, known.cache, known.off);
-    const probs = probabilitiesOf(logits, known.settings);
-    known.steps.push({ maps: maps.map((row) => row.slice(-48)), probs });
+    return { heads, tokens, steps, read };
   }
 
-  // Returns the steps from `since` on of a text that begins with `prompt`, has `until`
-  // tokens, and draws by the same random numbers each time.
-  return ({ prompt, until, off, settings, since }) => {
-    const key = JSON.stringify([prompt, off, settings]);
-    if (known.key !== key) {
-      known = { key, settings, off: new Set(off), tokens: [], steps: [] };
-      known.cache = { layers: [] };
-      prompt.forEach(feed);
+  // A reader that has read the beginning of this text, and no other, reads the rest.
+  function readOn(reader, tokens) {
+    const begins = reader.tokens.every((token, i) => token === tokens[i]);
+    const same = begins ? reader : readerWithout(reader.heads);
+    tokens.slice(same.tokens.length).forEach(same.read);
+    return same;
+  }
+
+  // In nats a token, of a line that was not among the training texts. What stands before
+  // it is read, too.
+  function lossOf(heads) {
+    const { context, tokens } = data.line;
+    const { steps } = readOn(readerWithout(heads), [...context, ...tokens]);
+    const surprises = tokens.map((token, i) => {
+      const probs = softmaxOf([...steps[context.length + i - 1].logits]);
+      return -Math.log(probs[token]);
+    });
+    return sum(surprises) / tokens.length;
+  }
+
+  // Goes on with the tokens that are given until there are `until`, by the same random
+  // numbers each time. Returns them with what was likely after each from `since` on: without
+  // the heads that are off, and with all.
+  return ({ given, until, off, settings, since }) => {
+    if (`${off}` !== `${ablated.heads}`) ablated = off.length ? readerWithout(off) : whole;
+    ablated = readOn(ablated, given);
+    while (ablated.tokens.length < until) {
+      const probs = probabilitiesOf(ablated.steps.at(-1).logits, settings);
+      ablated.read(drawFrom(probs, randomNumber(settings.seed, ablated.tokens.length)));
     }
-    while (known.tokens.length < until) {
-      feed(drawFrom(known.steps.at(-1).probs, randomNumber(settings.seed, known.tokens.length)));
-    }
-    return { tokens: known.tokens.slice(0, until), steps: known.steps.slice(since, until) };
+    const tokens = ablated.tokens.slice(0, until);
+    whole = off.length ? readOn(whole, tokens) : ablated;
+    const steps = ablated.steps.slice(since, until).map(({ logits, maps }, i) => ({
+      probs: probabilitiesOf(logits, settings),
+      withAll: probabilitiesOf(whole.steps[since + i].logits, settings),
+      maps,
+    }));
+    if (data.line) losses[off] ??= lossOf(off);
+    return { tokens, steps, loss: losses[off] };
   };
 }
 

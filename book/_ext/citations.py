@@ -29,14 +29,10 @@ class AuthorYearLabels(BaseLabelStyle):
 def authors(entry):
     """Return the last name of an author, of two, or of the first of more."""
     people = [
-        "".join(map(str, [*_before(person), *person.rich_last_names]))
+        " ".join(map(str, [*person.rich_prelast_names, *person.rich_last_names]))
         for person in entry.persons["author"]
     ]
     return " and ".join(people) if len(people) < 3 else f"{people[0]} et al."
-
-
-def _before(person):
-    return [f"{name} " for name in person.rich_prelast_names]
 
 
 class AuthorYear(Style):

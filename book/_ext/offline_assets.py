@@ -25,6 +25,8 @@ WAITING = re.compile(
     r'<script(?= (?:data-sd\S+ )?src="[^"]*_static/(?:clipboard|copybutton|design-tabs|'
     r"doctools|print|scroll|scripts/sphinx-book-theme|togglebutton)\b)"
 )
+OPTIONS = re.compile(r'<script src="[^"]*/documentation_options\.js[^"]*"></script>')
+QUESTIONS = re.compile(r'<script(?= src="[^"]*_static/predict\.js)')
 # Short style sheets, put into the book's own in this order. Thebe is not used.
 SHORT = ("togglebutton.css", "copybutton.css", "mystnb.*.css", "sphinx-design.min.css")
 SHORT_LINK = re.compile(
@@ -49,6 +51,7 @@ def setup(app):
     app.connect("html-page-context", keep_local_scripts, priority=900)
     app.connect("build-finished", join_styles)
     app.connect("build-finished", lighten_pages)
+    app.connect("build-finished", let_nothing_wait)
     app.connect("build-finished", keep_icons_in_use)
     app.connect("build-finished", measure_once)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
@@ -89,6 +92,25 @@ def lighten_pages(app, error):
         for unused in (FONT_PRELOAD, SHORT_LINK, DRAWN, SEARCH):
             lighter = unused.sub("", lighter)
         lighter = WAITING.sub("<script defer", lighter)
+        if lighter != text:
+            page.write_text(lighter, "utf-8")
+
+
+def let_nothing_wait(app, error):
+    """Put a short script into the pages, and let the one of the questions wait.
+
+    Scripts within a page call the first, so it cannot wait. The other has to hide
+    answers before a page is seen, but on pages without a question it can.
+    """
+    if error is not None or app.builder.format != "html":
+        return
+    options = Path(app.outdir, "_static", "documentation_options.js")
+    inline = f"<script>{options.read_text('utf-8').strip()}</script>"
+    for page in Path(app.outdir).rglob("*.html"):
+        text = page.read_text("utf-8")
+        lighter = OPTIONS.sub(lambda _: inline, text)
+        if 'class="prediction' not in lighter:
+            lighter = QUESTIONS.sub("<script defer", lighter)
         if lighter != text:
             page.write_text(lighter, "utf-8")
 

@@ -37,6 +37,22 @@ def test_a_figure_runs_in_a_sandbox_twice_and_once_it_is_shown(
     assert page.locator(".readout").count() == 3
 
 
+@every_figure
+def test_a_figure_is_imported_as_a_module_by_a_page(name, page_at, tmp_path, serve):
+    FIGURES[name]().save(tmp_path / "figure.js")
+    body = """<link rel="icon" href="data:,"><div id="here"></div>
+    <script type="module">
+    import figure from "./figure.js";
+    window.takeAway = await figure.render({ el: document.getElementById("here") });
+    </script>"""
+    write_page(tmp_path / "bare.html", body)
+    page = page_at(f"{serve(tmp_path)}/bare.html")
+    page.wait_for_function("Boolean(window.takeAway)")
+    assert readout(page)
+    page.evaluate("takeAway()")
+    assert page.locator("#here > *").count() == 0
+
+
 def test_a_figure_keeps_its_colors_wherever_it_stands_where_a_system_replaces_all(
     page_at, tmp_path
 ):

@@ -18,6 +18,7 @@ from figures_in_browser import (
     write_page,
 )
 
+from tutorial_figures.fragment import weights_script
 from tutorial_figures.model_heads import stored_heads, weights_of
 
 sys.path.append(str(Path(__file__).parents[2] / "book" / "_ext"))
@@ -149,10 +150,11 @@ def test_weights_are_loaded_from_a_script_beside_a_page_that_is_a_file(
     pytest.importorskip("sphinx")
     without_weights = importlib.import_module("live_figure").without_weights
     html = without_picture(model_heads()).html
-    body, scripts = without_weights(f"{html}<p>between</p>{html}", ".")
-    [(name, script)] = scripts.items()
+    body, moved = without_weights(f"{html}<p>between</p>{html}", ".")
+    [(name, weights)] = moved.items()
     path = write_page(tmp_path / "page.html", body)
-    (tmp_path / name).write_text(script, encoding="utf-8")
+    script = weights_script(name, weights)
+    (tmp_path / f"{name}.js").write_text(script, encoding="utf-8")
     page = page_at(path)
     page.locator(".readout", has_text="Layer 18").first.wait_for()
     assert page.locator(".readout").count() == 2

@@ -1,10 +1,20 @@
 """The model that writes in the page: its numbers, and what a reader does with it."""
 
+import functools
 import json
+import re
 
 import pytest
 import torch
-from figures_in_browser import LETTERS, WRITER, press, readout, writing
+import torch.nn.functional as F
+from figures_in_browser import (
+    LETTERS,
+    WRITER,
+    press,
+    readout,
+    without_isolates,
+    writing,
+)
 
 from tutorial_figures import show_writing
 from tutorial_figures.fragment import shipped
@@ -20,7 +30,7 @@ return { logits: read.map(({ logits }) => [...logits]), maps: read.at(-1).maps }
 """
 WRITE = """
 const settings = { temperature: 0.7, p: 0.9, seed: 3 };
-const ask = { prompt: tokens, off, settings, until, since: 0 };
+const ask = { given: tokens, off, settings, until, since: 0 };
 const steps = makeWriter(data);
 const first = steps({ ...ask, until: 20 });
 return [steps(ask), makeWriter(data)(ask), first];
@@ -106,6 +116,45 @@ def test_a_text_of_other_words_is_refused_where_the_figure_is_made():
 
 # --- What a reader does -----------------------------------------------------------
 
+LINE = "\nbe a ", "bad cab"
+IS_FOCUSED = "node => node.getRootNode().activeElement === node"
+BELOW = """addEventListener("DOMContentLoaded", () => {
+  document.body.style.paddingTop = "1400px";
+  document.body.style.paddingBottom = "1000px";
+});"""
+COUNTED = """
+const Counted = Worker;
+window.workers = 0;
+window.Worker = class extends Counted {
+  constructor(...given) { super(...given); window.workers += 1; }
+};
+"""
+
+
+@functools.cache
+def with_line():
+    return show_writing(WRITER, LETTERS, "a bad cab", length=20, line=LINE)
+
+
+@functools.cache
+def by_itself():
+    named = {"length": 28, "max_tokens": 40, "temperature": 30.0, "autoplay": True}
+    return show_writing(WRITER, LETTERS, "a bad cab", **named)
+
+
+def probs_after(text):
+    with torch.no_grad():
+        logits = WRITER(torch.tensor([encode(text, LETTERS)]))[0, -1]
+    return (logits / 0.8).softmax(dim=-1)
+
+
+def line_loss():
+    given = encode(LINE[0], LETTERS)
+    line = encode(LINE[1], LETTERS)
+    with torch.no_grad():
+        logits = WRITER(torch.tensor([given + line]))[0, len(given) - 1 : -1]
+    return F.cross_entropy(logits, torch.tensor(line)).item()
+
 
 def text_of(page):
     return page.locator(".text").text_content()
@@ -125,24 +174,175 @@ def test_nothing_is_computed_before_it_is_asked_for(shown):
     page = shown(writing())
     text = text_of(page)
     assert text.startswith("a bad cab") and len(text) == 20
-    assert "Continue, or begin with a text of your own." in readout(page)
-    assert page.locator(".next .label").count() == 7  # as they were stored
+    assert "Press Write, or begin with a text of your own." in readout(page)
+    assert page.locator(".next .label").count() == 6  # as they were stored
     assert page.evaluate("performance.getEntriesByType('resource').length") == 0
 
 
-def test_a_prompt_is_gone_on_with_and_a_head_that_is_off_changes_what_follows(shown):
-    page = shown(writing())
-    page.get_by_label("a text to go on with").fill("bad ")
+def test_a_prompt_is_gone_on_with_by_the_same_draws(shown):
+    page = shown(writing(), reduced_motion="reduce")
+    page.get_by_label("a text to go on with").fill("")
+    page.keyboard.type("bad ")
     page.keyboard.press("Enter")
     wait_for_text(page, "text.startsWith('bad ') && text.length >= 64")
     before = text_of(page)
-    page.get_by_role("button", name="layer 0, head 2").focus()
-    press(page, " ")
-    wait_for_text(page, f"text !== {json.dumps(before)} && text.startsWith('bad ')")
-    assert text_of(page) != before
-    assert "Heads that are off: 1 of 8" in readout(page)
-    press(page, " ")
-    wait_for_text(page, f"text === {json.dumps(before)}")
+    page.get_by_role("button", name="Sample again").click()
+    wait_for_text(page, f"text !== {json.dumps(before)} && text.length >= 64")
+
+
+def test_a_head_that_is_off_is_compared_at_the_same_text(shown):
+    page = shown(with_line())
+    text = text_of(page)
+    head = page.get_by_role("button", name="layer 0, head 2")
+    head.click()
+    page.locator(".next.compared").wait_for()
+    assert text_of(page) == text
+    with ablate_head(WRITER.layers[0].attention.W_O, 2, 4):
+        without = probs_after(text)
+    with_all = probs_after(text)
+    shown_bars = page.locator(".next .number").all_text_contents()
+    labels = page.locator(".next .label").all_text_contents()
+    assert not torch.allclose(without, with_all, atol=0.1)
+    for label, bar in zip(labels, shown_bars, strict=True):
+        token = LETTERS.index({"␣": " ", "↵": "\n"}.get(label, label))
+        before, after = map(float, bar.split(" → "))
+        assert before == pytest.approx(with_all[token].item(), abs=0.006)
+        assert after == pytest.approx(without[token].item(), abs=0.006)
+    head.click()
+    page.locator(".next:not(.compared)").wait_for()
+    assert text_of(page) == text
+
+
+def test_the_loss_is_that_of_the_line_with_and_without_the_heads(shown):
+    page = shown(with_line())
+    number = page.locator(".loss .number")
+    assert number.text_content() == f"{line_loss():.2f}"
+    page.get_by_role("button", name="layer 1, head 3").click()
+    page.locator(".loss.compared").wait_for()
+    with ablate_head(WRITER.layers[1].attention.W_O, 3, 4):
+        without = line_loss()
+    assert abs(without - line_loss()) > 0.02
+    assert number.text_content() == f"{line_loss():.2f} → {without:.2f}"
+    assert f"from {line_loss():.2f} to {without:.2f}" in readout(page)
+
+
+def test_with_all_heads_off_it_writes_anew(shown):
+    page = shown(writing(), reduced_motion="reduce")
+    text = text_of(page)
+    page.get_by_role("button", name="All heads off").click()
+    wait_for_text(page, "text.length >= 69")
+    assert text_of(page)[:9] == text[:9] and text_of(page)[:20] != text
+    assert page.locator(".panel [aria-pressed=true]").count() == 0
+    page.get_by_role("button", name="All heads on").click()
+    wait_for_text(page, f"text.startsWith({json.dumps(text)})")
+    assert page.locator(".panel [aria-pressed=false]").count() == 0
+
+
+def test_by_itself_it_writes_once_and_the_same_as_was_stored(shown):
+    page = shown(by_itself())
+    page.get_by_role("button", name="Pause").wait_for()
+    assert page.locator(".text.writes").count() == 1
+    stored = by_itself().data["prompt"] + by_itself().data["written"]
+    wait_for_text(page, f"text === {json.dumps(stored)}")
+    page.get_by_role("button", name="Continue").wait_for()
+    page.wait_for_timeout(500)
+    assert text_of(page) == stored
+
+
+def test_by_itself_it_can_be_stopped_and_two_presses_do_not_run_twice(shown):
+    page = shown(by_itself(), script=COUNTED)
+    page.get_by_role("button", name="Pause").click()
+    length = len(text_of(page))
+    page.wait_for_timeout(400)
+    assert len(text_of(page)) <= length + 1 < 20
+    page.get_by_role("button", name="Write").dblclick()
+    wait_for_text(page, "text.length === 69")
+    page.wait_for_timeout(300)
+    assert len(text_of(page)) == 69
+    assert page.evaluate("workers") == 1
+
+
+def test_who_wants_no_movement_sees_the_whole_text_and_nothing_moves(shown):
+    page = shown(by_itself(), reduced_motion="reduce")
+    stored = by_itself().data["prompt"] + by_itself().data["written"]
+    assert text_of(page) == stored
+    page.wait_for_timeout(500)
+    assert text_of(page) == stored
+    assert page.get_by_role("button", name="Pause").count() == 0
+
+
+def test_out_of_sight_it_waits(shown):
+    page = shown(by_itself(), script=BELOW)
+    page.wait_for_timeout(500)
+    assert text_of(page) == "a bad cab"
+    page.evaluate("document.querySelector('[data-figure]').scrollIntoView()")
+    wait_for_text(page, "text.length === 28")
+
+
+def test_heads_are_one_stop_of_tab_and_arrow_keys_go_through_them(shown):
+    page = shown(writing())
+    heads = page.get_by_role("toolbar").get_by_role("button")
+    assert heads.count() == 8
+    page.locator(".text").focus()
+    press(page, "Tab")
+    assert heads.nth(0).evaluate(IS_FOCUSED)
+    for key, head in (("ArrowDown", 1), ("ArrowRight", 2), ("End", 7), ("Home", 0)):
+        press(page, key)
+        assert heads.nth(head).evaluate(IS_FOCUSED), key
+    press(page, "ArrowUp")
+    assert heads.nth(0).evaluate(IS_FOCUSED)
+    press(page, "ArrowDown", "Tab")
+    assert page.get_by_label("temperature").evaluate(IS_FOCUSED)
+    press(page, "Shift+Tab")
+    assert heads.nth(1).evaluate(IS_FOCUSED)
+
+
+def test_what_was_written_is_told_in_words(shown):
+    page = shown(by_itself())
+    stored = by_itself().data["written"]
+    assert "\n" in stored and " " in stored
+    page.locator(".heard", has_text="It wrote:").wait_for()
+    told = without_isolates(page.locator(".heard").text_content())
+    assert f"It wrote: “{stored.replace(chr(10), ' line end ')}”." in told
+    assert "␣" not in told and "↵" not in told
+    assert page.locator(".heard").get_attribute("aria-live") == "polite"
+    named = page.locator(".next").get_attribute("aria-label")
+    assert re.search(r"line end 0\.\d\d", named) and "↵" not in named
+    assert page.get_by_role("group", name="A language model that writes").count() == 1
+
+
+def test_rows_reach_over_the_whole_text_and_the_text_takes_a_head_s_color(shown):
+    page = shown(writing(), reduced_motion="reduce")
+    press(page, "Tab")
+    page.get_by_role("button", name="Write").click()
+    wait_for_text(page, "text.length === 69")
+    # Beyond its 24 tokens the model reads from the middle of what it has.
+    rows = page.locator(".panel canvas")
+    assert rows.evaluate_all("all => all.map((row) => row.width)") == [64] * 8
+    page.locator(".text").focus()
+    press(page, "Home", "ArrowRight", "ArrowRight")
+    tokens = torch.tensor([encode(text_of(page)[:3], LETTERS)])
+    with torch.no_grad(), record_attention(WRITER) as maps:
+        WRITER(tokens)
+    weights = torch.cat([layer[0, :, -1] for layer in maps.values()])  # (head, key)
+    head = int(weights[:, :2].amax(dim=1).argmax())  # whose color is best seen
+    page.get_by_role("toolbar").get_by_role("button").nth(head).hover()
+    for place in range(2):
+        letter = page.locator(".text span").nth(place)
+        color = letter.evaluate("span => span.style.background")
+        percent = re.search(r"(\d+)%", color)
+        shown_weight = int(percent[1]) / 50 if percent else 0
+        assert shown_weight == pytest.approx(weights[head, place].item(), abs=0.02)
+    assert weights[head, :2].max() > 0.1
+
+
+def test_a_head_that_has_a_name_bears_it(shown):
+    named = {(0, 2): "previous character"}
+    page = shown(show_writing(WRITER, LETTERS, "a", length=9, head_names=named))
+    button = page.get_by_role("button", name="layer 0, head 2: previous character")
+    assert button.text_content() == "0.2 previous character"
+    with pytest.raises(ValueError, match="no head 4 in layer 0"):
+        show_writing(WRITER, LETTERS, "a", length=9, head_names={(0, 4): "?"})
 
 
 def test_what_is_seen_at_first_is_what_the_page_writes(shown):
@@ -151,7 +351,7 @@ def test_what_is_seen_at_first_is_what_the_page_writes(shown):
     page.locator(".text").focus()
     press(page, "ArrowLeft")
     page.locator(".next .drawn").wait_for()
-    assert text_of(page) == stored
+    assert text_of(page) == stored  # and was computed from it
     assert page.locator(".chosen").text_content() == stored[-2]
 
 
@@ -204,18 +404,8 @@ def test_home_and_end_go_to_the_first_and_the_last_token(shown):
     assert page.evaluate(CHOSEN) == len(text_of(page)) - 1
 
 
-def test_all_heads_are_switched_off_and_on_by_one_button(shown):
-    page = shown(writing())
-    page.get_by_role("button", name="All heads off").click()
-    page.locator(".readout", has_text="off: 8 of 8").wait_for()
-    assert page.locator(".panel [aria-pressed=true]").count() == 0
-    page.get_by_role("button", name="All heads on").click()
-    page.get_by_role("button", name="All heads off").wait_for()
-    assert page.locator(".panel [aria-pressed=false]").count() == 0
-
-
 def test_what_a_long_text_loses_is_said(shown):
-    page = shown(writing())
+    page = shown(writing(), reduced_motion="reduce")
     page.get_by_label("a text to go on with").fill("a" + "bad " * 60)
     page.keyboard.press("Enter")
     page.locator(".readout", has_text="The first 41 tokens were left out.").wait_for()
