@@ -53,7 +53,7 @@ WEIGHTS = torch.tensor([[0.5, 0.25, 0.25], [0.0, 1.0, 0.0], [0.0004, 0.1996, 0.8
 CORNERS = [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
 SHADES = torch.linspace(0, 1, 16).reshape(4, 4)  # 2 × 2 patches of 2 × 2 pixels
 FRAGMENTS = ["base.js", "colors.js", "heads.js", "induction_model.js"]
-FRAGMENTS.append("writing_model.js")
+FRAGMENTS += ["weights.js", "writing_model.js"]
 SCRIPTS = [*FRAGMENTS, *(f"{name}.js" for name in FIGURES)]
 WAYS_OUT = ("fetch", "import", "XMLHttpRequest", "url(", "<link", "eval")
 

@@ -64,6 +64,14 @@ def module(name, data, *, text, colors, shared=()):
     )
 
 
+def weights_script(name, weights):
+    """Return the script that stands beside a page as ``name``.js, for `loadWeights`.
+
+    It is a script and no data, because a page that is a file may read no other file.
+    """
+    return f'(window.attentionWeights ??= {{}})["{name}"] =\n  "{weights}";\n'
+
+
 def scripts_of(name, shared):
     """Return the JavaScript of a figure, as pages carry it."""
     return "".join(map(shipped, ("base.js", *shared, f"{name}.js")))

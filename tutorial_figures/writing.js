@@ -36,18 +36,6 @@ function openWriter(data, onAnswer, onError) {
   return thread;
 }
 
-// The weights are there, or in a script beside the page, which sets a variable: a browser
-// reads a script also where the page is a file, from which it may fetch nothing.
-function loadWeights({ weights, weightsFile }) {
-  if (weights) return Promise.resolve(weights);
-  return new Promise((resolve, reject) => {
-    const script = add(document.head, "script", { src: weightsFile });
-    script.onload = () => resolve(window.attentionWeights[weightsFile.match(/([^/?]*)\.js/)[1]]);
-    script.onerror = () =>
-      reject(new Error(`The model's weights did not load: there is no ${weightsFile}.`));
-  });
-}
-
 const SIGNS = { "\n": "↵", " ": "␣" };
 const IN_WORDS = { "\n": "line end", " ": "space" };
 const printed = (token) => SIGNS[token] ?? token;
