@@ -94,6 +94,9 @@ def quotes_of_real_model():
     first, second, third = needed["zero_ablated"]
     told = f"three raise the loss by more than 3 nats: {first}, {second} and {third}."
     yield "x_real", "previous-answer", told
+    [row] = RESULTS.read(BENCHMARKS, "head_ablations.csv", layer="16", head="0")
+    losses = [round(float(row[name]), 1) for name in ("intact", "zero_ablated")]
+    yield "13", "real-models", f"rises from {losses[0]} to {losses[1]}"
     first, second = needed["mean_ablated"]
     yield "x_real", "previous-answer", f"only {first} and {second} do"
 
