@@ -32,6 +32,7 @@ from gpt import Text
 from records import Clock, append, provenance, read_done
 
 from tutorial_figures import show_writing
+from tutorial_figures.fragment import weights_script
 from tutorial_figures.writing import encode, in_8_bits, with_weights
 from tutorial_lib.attention import KVCache
 from tutorial_lib.decoding import generate, sample
@@ -318,14 +319,11 @@ def store(model, text):
         "data": {key: data[key] for key in data if key != "weights"},
     }
     STORED.write_text(json.dumps(record, ensure_ascii=False) + "\n", encoding="utf-8")
-    WEIGHTS.write_text(SCRIPT.format(WEIGHTS.stem, data["weights"]), encoding="utf-8")
+    script = weights_script(WEIGHTS.stem, data["weights"])
+    WEIGHTS.write_text(f"{MADE_BY}\n{script}", encoding="utf-8")
 
 
-# A script and no data, because a page that is a file may read no other file.
-SCRIPT = """// Made by benchmarks/front_page.py: the weights of the front page's model.
-(window.attentionWeights ??= {{}})["{}"] =
-  "{}";
-"""
+MADE_BY = "// Made by benchmarks/front_page.py: the weights of the front page's model."
 
 
 def figure_of(model, characters, names, line):

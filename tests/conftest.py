@@ -256,6 +256,15 @@ def shown(reload_at, tmp_path):
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
+    """What serves a folder, and knows that browsers ask for an icon."""
+
+    def do_GET(self):
+        if self.path == "/favicon.ico":
+            self.send_response(204)
+            self.end_headers()
+        else:
+            super().do_GET()
+
     def log_message(self, *about):
         pass
 

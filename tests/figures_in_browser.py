@@ -74,6 +74,7 @@ kernel_regression = maker(figures.show_kernel_regression, X, Y, query=1.2, width
 learning = maker(
     figures.show_learning, KEYS, PLACES, labels=TOWNS, landmarks={"middle": [1, 0.5]}
 )
+model_heads = maker(figures.show_model_heads)
 objects = maker(figures.show_objects, SCENES, SAID_OF_SCENES, SCENE_MASKS, steps=STEPS)
 patches = maker(figures.show_patch_attention, PATCH_WEIGHTS, IMAGE, layer=0)
 positions = maker(figures.show_positions, 40, 8)
@@ -84,7 +85,16 @@ writing = maker(
     figures.show_writing, WRITER, LETTERS, "a bad cab", length=20, max_tokens=24
 )
 MAKERS = (architecture, attention, generation, induction, kernel_regression, learning)
-MAKERS += (objects, patches, positions, sampling, softmax, windows, writing)
+MAKERS += (
+    model_heads,
+    objects,
+    patches,
+    positions,
+    sampling,
+    softmax,
+    windows,
+    writing,
+)
 FIGURES = {make().name: make for make in MAKERS}
 assert len(FIGURES) == len(MAKERS), "two figures have one name"
 every_figure = pytest.mark.parametrize("name", FIGURES)

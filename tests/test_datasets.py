@@ -9,11 +9,13 @@ import pytest
 import torch
 
 from tutorial_lib.data import (
+    CLOTHES,
     DataError,
     ImageBatches,
     downloads,
     load_images,
     load_translation,
+    sample_clothes,
 )
 
 PARTS = ("train", "valid", "test")
@@ -262,6 +264,15 @@ def test_seed_and_epoch_decide_the_order_of_images(digits):
     for size in (0, 2.5):
         with pytest.raises(ValueError, match="batch_size must be a positive whole"):
             ImageBatches(digits.train, batch_size=size)
+
+
+def test_the_clothes_that_come_with_the_book_are_two_of_each_class():
+    images, labels = sample_clothes()
+    assert images.shape == (20, 1, 28, 28) and images.dtype == torch.float32
+    assert labels.tolist() == sorted([*range(len(CLOTHES)), *range(len(CLOTHES))])
+    brightest = images.amax(dim=(1, 2, 3))
+    assert images.min() == 0 and brightest.min() > 0.5 and brightest.max() == 1
+    assert len({as_bytes(image) for image in images}) == 20
 
 
 def test_clothes_are_read_with_their_labels_and_shuffled_by_the_seed(folder):

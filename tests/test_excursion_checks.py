@@ -165,6 +165,8 @@ REAL = names_on(
     "score-solution",
     "lens-check-code",
     "lens-solution",
+    "rest-check-code",
+    "rest-solution",
 )
 
 
@@ -214,3 +216,48 @@ def test_the_check_of_the_induction_score(function, message):
 )
 def test_the_check_of_the_logit_lens(function, message):
     assert REAL["check_logit_lens"](function).startswith(message)
+
+
+def with_rest(change):
+    """Return a function of (weights, values) from what it makes of the weights."""
+    return lambda weights, values: change(weights.clone()) @ values
+
+
+def first_removed(weights):
+    weights[1:, 0] = 0
+    return weights
+
+
+def first_removed_for_all(weights):
+    weights[:, 0] = 0
+    return weights / weights.sum(dim=1, keepdim=True)
+
+
+def first_query_doubled(weights):
+    weights = first_removed(weights)
+    weights = weights / weights.sum(dim=1, keepdim=True)
+    weights[0] *= 2
+    return weights
+
+
+def last_removed(weights):
+    weights[1:, -1] = 0
+    return weights / weights.sum(dim=1, keepdim=True) + 0.1
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (REAL["without_first_key_solved"], "✓"),
+        (lambda weights, values: None, "⬜"),
+        (lambda weights, values: weights, "✗ The outputs are (query, d_k)"),
+        (with_rest(first_removed_for_all), "✗ There is nan"),
+        (with_rest(first_removed), "✗ The first value is gone"),
+        (with_rest(lambda w: first_removed(w).softmax(dim=1)), "✗ A second softmax"),
+        (with_rest(lambda weights: weights), "✗ Nothing is masked"),
+        (with_rest(last_removed), "✗ The second query's output"),
+        (with_rest(first_query_doubled), "✗ The first query attends to itself"),
+    ],
+)
+def test_the_check_of_a_head_without_its_first_key(function, message):
+    assert REAL["check_without_first_key"](function).startswith(message)

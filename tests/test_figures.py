@@ -53,7 +53,7 @@ WEIGHTS = torch.tensor([[0.5, 0.25, 0.25], [0.0, 1.0, 0.0], [0.0004, 0.1996, 0.8
 CORNERS = [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
 SHADES = torch.linspace(0, 1, 16).reshape(4, 4)  # 2 × 2 patches of 2 × 2 pixels
 FRAGMENTS = ["base.js", "colors.js", "heads.js", "induction_model.js"]
-FRAGMENTS.append("writing_model.js")
+FRAGMENTS += ["weights.js", "writing_model.js"]
 SCRIPTS = [*FRAGMENTS, *(f"{name}.js" for name in FIGURES)]
 WAYS_OUT = ("fetch", "import", "XMLHttpRequest", "url(", "<link", "eval")
 
@@ -98,6 +98,24 @@ def test_a_figure_carries_all_it_needs_and_asks_nobody_for_anything(name):
     assert "//" not in code.replace("http://www.w3.org/2000/svg", "")
     assert re.findall(r"\bsrc=\"data:.{9}", page) == ['src="data:image/png']
     assert figure.text.startswith(data["title"] + " · ")
+
+
+@pytest.mark.parametrize(
+    "style", sorted(HERE.glob("*.css")), ids=lambda file: file.stem
+)
+def test_a_style_loses_whole_comments_and_nothing_else(style):
+    left = shipped(style.name)
+    assert "*/" not in left and "/*" not in left
+    assert left.count("{") == style.read_text(encoding="utf-8").count("{")
+
+
+@pytest.mark.parametrize("name", ["kernel_regression", "learning"])
+def test_what_has_a_role_has_its_color(name):
+    left = shipped(f"{name}.css")
+    assert "var(--value)" in left
+    if name == "kernel_regression":
+        assert "var(--query)" in left and "var(--key)" in left
+        assert "var(--mark)" not in left and "var(--accent)" not in left
 
 
 @every_figure

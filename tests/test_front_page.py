@@ -55,7 +55,8 @@ def test_the_build_makes_the_html_of_the_library_but_for_the_weights(data, model
 def test_the_weights_are_a_script_that_sets_a_variable(data):
     text = front_page.WEIGHTS.read_text(encoding="utf-8")
     name = front_page.WEIGHTS.stem
-    assert text == front_page.SCRIPT.format(name, data["weights"])
+    script = front_page.weights_script(name, data["weights"])
+    assert text == f"{front_page.MADE_BY}\n{script}"
     spec, weights = packed(front_page.stored_model(data))
     assert spec == data["spec"]
     assert base64.b64encode(weights).decode() == data["weights"]

@@ -6,10 +6,11 @@ import pytest
 import torch
 from torch import nn
 
-from tutorial_lib.data import load_images
+from tutorial_lib.data import load_images, sample_clothes
 from tutorial_lib.data.questions import swapped_decoys
 from tutorial_lib.interpret import record_attention
 from tutorial_lib.pretrained import (
+    clothes_vit,
     from_torchvision,
     interpolate_positions,
     load_weights,
@@ -152,3 +153,9 @@ def test_the_weights_of_the_book_find_the_intact_digit():
     load_weights(model, "decoys")
     predictions = model(test.images).argmax(dim=-1)
     assert (predictions == test.answers).float().mean() > 0.85
+
+
+def test_the_vision_transformer_of_clothes_knows_those_that_come_with_it():
+    images, labels = sample_clothes()
+    predictions = clothes_vit()(images).argmax(dim=-1)
+    assert (predictions == labels).sum() >= 15

@@ -75,7 +75,57 @@ def quotes_of_llama():
         yield "x_llama", "changes", f"{change} {numbers}"
 
 
-QUOTES = [*quotes_of_learning_curves(), *quotes_of_matching(), *quotes_of_llama()]
+def quotes_of_clothes():
+    """Yield (chapter, cell, text) for what chapters 14 and 15 tell of photographs."""
+    [trained] = RESULTS.read(BENCHMARKS, "clothes.csv")
+    accuracy = f"{float(trained['accuracy']):.2f}"
+    yield "14", "clothes", f"photographs it classifies {accuracy} correctly"
+    orders = ["random", "saliency", "rollout", "last layer", "center"]
+    orders += ["gradient × input", "brightness"]
+    numbers = []
+    for order in orders:
+        rows = RESULTS.read(
+            BENCHMARKS, "clothes_maps.csv", order=order, deleted_patches="8"
+        )
+        [probability] = RESULTS.column(rows, "probability")
+        numbers.append(f"{probability:.2f}")
+    yield "15", "clothes-told", f"| {' | '.join(orders)} |"
+    yield "15", "clothes-told", f"| {' | '.join(numbers)} |"
+
+
+def quotes_of_real_model():
+    """Yield (chapter, cell, text) for what the excursion on SmolLM2 tells."""
+    known = RESULTS.results(BENCHMARKS)
+    for length in ("50", "200"):
+        speeds = []
+        for name in ("cache", "none"):
+            speeds.append(known[f"real_model.{name}.{length}.speed"])
+        yield "x_real", "sample-after", f"| {length} | {speeds[0]} | {speeds[1]} |"
+    needed = {}
+    for way in ("zero_ablated", "mean_ablated"):
+        rises = {}
+        for row in RESULTS.read(BENCHMARKS, "head_ablations.csv"):
+            rise = float(row[way]) - float(row["intact"])
+            rises[f"{row['layer']}.{row['head']}"] = rise
+        ranked = sorted(rises, key=rises.get, reverse=True)
+        needed[way] = [head for head in ranked if rises[head] > 3]
+    first, second, third = needed["zero_ablated"]
+    told = f"three raise the loss by more than 3 nats: {first}, {second} and {third}."
+    yield "x_real", "previous-answer", told
+    [row] = RESULTS.read(BENCHMARKS, "head_ablations.csv", layer="16", head="0")
+    losses = [round(float(row[name]), 1) for name in ("intact", "zero_ablated")]
+    yield "13", "real-models", f"rises from {losses[0]} to {losses[1]}"
+    first, second = needed["mean_ablated"]
+    yield "x_real", "previous-answer", f"only {first} and {second} do"
+
+
+QUOTES = [
+    *quotes_of_learning_curves(),
+    *quotes_of_matching(),
+    *quotes_of_llama(),
+    *quotes_of_clothes(),
+    *quotes_of_real_model(),
+]
 
 
 @pytest.mark.parametrize(("chapter", "cell", "text"), QUOTES)

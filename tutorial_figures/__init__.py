@@ -10,6 +10,7 @@ from .generation import show_generation
 from .induction import show_induction
 from .kernel_regression import show_kernel_regression
 from .learning import show_learning
+from .model_heads import show_model_heads
 from .objects import show_objects
 from .patches import show_patch_attention
 from .positions import show_positions
@@ -25,6 +26,7 @@ __all__ = [
     "show_induction",
     "show_kernel_regression",
     "show_learning",
+    "show_model_heads",
     "show_objects",
     "show_patch_attention",
     "show_positions",

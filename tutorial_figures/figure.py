@@ -19,7 +19,11 @@ from tutorial_lib.plotting.colors import DARK, LIGHT
 from .fragment import fragment, module
 from .inputs import as_text
 
-ACCENT, MARK = LIGHT["accent"], LIGHT["mark"]
+ACCENT = LIGHT["accent"]
+MARK = LIGHT["mark"]
+QUERY = LIGHT["query"]
+KEY = LIGHT["key"]
+VALUE = LIGHT["value"]
 PNG_DPI = 90
 STYLE = [
     "default",

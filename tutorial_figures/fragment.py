@@ -64,13 +64,21 @@ def module(name, data, *, text, colors, shared=()):
     )
 
 
+def weights_script(name, weights):
+    """Return the script that stands beside a page as ``name``.js, for `loadWeights`.
+
+    It is a script and no data, because a page that is a file may read no other file.
+    """
+    return f'(window.attentionWeights ??= {{}})["{name}"] =\n  "{weights}";\n'
+
+
 def scripts_of(name, shared):
-    """Return the scripts of a figure, joined: the base, what it shares, its own."""
+    """Return the JavaScript of a figure, as pages carry it."""
     return "".join(map(shipped, ("base.js", *shared, f"{name}.js")))
 
 
 def css_of(name, colors):
-    """Return the style sheets of a figure, joined, with its colors before them."""
+    """Return the style of a figure, with its colors."""
     return palette(*colors) + shipped("base.css") + shipped(f"{name}.css")
 
 

@@ -112,7 +112,7 @@ function kernel_regression(root, data, host) {
       kernel: add(svg, "path", { class: "kernel" }),
       curve: add(svg, "path", { class: "curve" }),
       line: add(svg, "line", { class: "mark" }),
-      dots: add(svg, "g"),
+      dots: add(svg, "g", { class: "dots" }),
       bars: add(svg, "g"),
       reach: add(svg, "line", { class: "mark" }),
       widthHandle: add(svg, "circle", { class: "handle hollow", r: 9 }),
@@ -137,9 +137,9 @@ function kernel_regression(root, data, host) {
     line("axis", left, floor, right, floor);
     line("axis", left, base, right, base);
     addText(svg, left - 6, base + 4, "0", "small end");
-    addText(svg, left, 10, "value y", "name");
+    addText(svg, left, 10, "value y", "name values");
     addText(svg, left, floor + 30, "weight of each point", "name");
-    addText(svg, right, base + 32, "key x", "name end");
+    addText(svg, right, base + 32, "key x", "name end keys");
   }
 
   function curve() {

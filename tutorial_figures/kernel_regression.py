@@ -12,7 +12,7 @@ import torch
 from tutorial_lib import kernels
 from tutorial_lib.attention import nadaraya_watson
 
-from .figure import ACCENT, MARK, Figure, canvas
+from .figure import KEY, QUERY, VALUE, Figure, canvas
 from .inputs import as_array, as_number, as_positive, rounded
 from .softmax import entropy
 
@@ -113,12 +113,15 @@ def _draw(data):
     query = data["shown"]["query"]
     [weights] = _regress([query], data)[1]
     share = weights / (weights.max() or 1)
-    ax.scatter(x, y, s=14 + 40 * share, c="0.1", alpha=0.4 + 0.6 * share, linewidths=0)
+    dots = {"c": VALUE, "alpha": 0.4 + 0.6 * share, "linewidths": 0}
+    ax.scatter(x, y, s=14 + 40 * share, **dots)
     ax.legend(frameon=False, fontsize=9)
-    bars.vlines(x, 0, weights, color=MARK, linewidth=3)
-    bars.set(ylim=(0, weights.max() or 1), ylabel="weight", xlabel="key x")
+    bars.vlines(x, 0, weights, color=QUERY, linewidth=3)
+    bars.set(ylim=(0, weights.max() or 1), ylabel="weight")
+    bars.set_xlabel("key x", color=KEY)
+    ax.set_ylabel("value y", color=VALUE)
     for axes in (ax, bars):
-        axes.axvline(query, color=MARK, linewidth=1)
+        axes.axvline(query, color=QUERY, linewidth=1)
         axes.spines[["top", "right"]].set_visible(False)
     return fig
 
@@ -130,10 +133,10 @@ def _draw_curves(ax, data):
     queries = np.linspace(low, high, 481)
     if data["truth"]:
         ax.plot(*np.transpose(data["truth"]), "--", color="0.5", label="truth")
-    ax.plot(queries, _regress(queries, data)[0], color=ACCENT, lw=2, label="estimate")
-    ax.set(xlim=(low, high), ylim=(data["bottom"], data["top"]), ylabel="value y")
+    ax.plot(queries, _regress(queries, data)[0], color=VALUE, lw=2, label="estimate")
+    ax.set(xlim=(low, high), ylim=(data["bottom"], data["top"]))
     height = 0.3 * (data["top"] - data["bottom"])
     distances = torch.tensor(queries - query)
     near = height * kernels.gaussian(data["shown"]["width"])(distances).numpy()
-    shade = {"color": MARK, "alpha": 0.15, "linewidth": 0, "label": "kernel"}
+    shade = {"color": QUERY, "alpha": 0.15, "linewidth": 0, "label": "kernel"}
     ax.fill_between(queries, data["bottom"], data["bottom"] + near, **shade)

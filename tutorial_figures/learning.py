@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from .figure import ACCENT, MARK, Figure, canvas
+from .figure import ACCENT, MARK, VALUE, Figure, canvas
 from .inputs import as_array, as_labels, as_positive, as_text, rounded
 from .softmax import softmax
 
@@ -149,9 +149,9 @@ def _draw(data):
     values = np.array(data["values"])
     weights = path[-1][0]
     ax.fill(*np.transpose(data["hull"]), color="0.92", zorder=0)
-    ax.scatter(*values.T, s=20 + 700 * weights, color=ACCENT, alpha=0.3)
+    ax.scatter(*values.T, s=20 + 700 * weights, color=VALUE, alpha=0.3)
     ax.scatter(*values.T, s=16, color="0.1")
-    ax.plot(*np.transpose([output for _, output in path]), color=ACCENT, lw=2)
+    ax.plot(*np.transpose([output for _, output in path]), color=VALUE, lw=2)
     ax.scatter(*data["shown"]["target"], s=160, color="none", edgecolor=MARK, lw=2.5)
     for name, place in zip(data["labels"], values, strict=True):
         ax.annotate(name, place, (7, 9), textcoords="offset points", parse_math=False)

@@ -36,22 +36,10 @@ function openWriter(data, onAnswer, onError) {
   return thread;
 }
 
-// The weights are there, or in a script beside the page, which sets a variable: a browser
-// reads a script also where the page is a file, from which it may fetch nothing.
-function modelWeights({ weights, weightsFile }) {
-  if (weights) return Promise.resolve(weights);
-  return new Promise((resolve, reject) => {
-    const script = add(document.head, "script", { src: weightsFile });
-    script.onload = () => resolve(window.attentionWeights[weightsFile.match(/([^/?]*)\.js/)[1]]);
-    script.onerror = () =>
-      reject(new Error(`The model's weights did not load: there is no ${weightsFile}.`));
-  });
-}
-
 const SIGNS = { "\n": "↵", " ": "␣" };
-const SPOKEN = { "\n": "line end", " ": "space" };
+const IN_WORDS = { "\n": "line end", " ": "space" };
 const printed = (token) => SIGNS[token] ?? token;
-const spoken = (token) => SPOKEN[token] ?? quote(token);
+const spoken = (token) => IN_WORDS[token] ?? quote(token);
 
 function writing(root, data, host) {
   const { words, separator, sizes, line } = data;
@@ -249,7 +237,7 @@ function writing(root, data, host) {
   // The model is loaded when something is first asked of it.
   let opening;
   function openOnce() {
-    opening ??= modelWeights(data).then((weights) => {
+    opening ??= loadWeights(data).then((weights) => {
       const model = { sizes, spec: data.spec, weights, line: ids };
       thread = openWriter(model, answer, () => fail("Cannot compute here."));
       return thread;
@@ -367,8 +355,9 @@ function writing(root, data, host) {
     table.replaceChildren();
     table.classList.toggle("compared", compared);
     const here = printed(words[now.tokens[now.at]]);
-    title.textContent = `Next after ${quote(here)}`;
-    if (compared) title.textContent += `: gray all heads, blue ${gone()}`;
+    title.textContent = compared
+      ? `After ${quote(here)}: gray all heads, blue ${gone()}`
+      : `Next after ${quote(here)}`;
     const larger = count(probs.length).map((i) => Math.max(before[i], probs[i]));
     const order = count(probs.length).sort((a, b) => larger[b] - larger[a]).slice(0, LIKELY);
     const drawn = now.tokens[now.at + 1];

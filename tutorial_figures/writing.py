@@ -83,7 +83,7 @@ def show_writing(
         data,
         text=_sentence(data),
         title=title,
-        shared=("colors.js", "writing_model.js"),
+        shared=("colors.js", "weights.js", "writing_model.js"),
         draw=_draw,
     )
 

@@ -76,6 +76,19 @@ def load_weights(model, name):
     return model.eval()
 
 
+def clothes_vit():
+    """Load a Vision Transformer that was trained on photographs of clothes.
+
+    It takes images of 28 × 28 pixels in 0…1, in 7 × 7 patches, and has six layers of
+    six heads; `tutorial_lib.data.CLOTHES` names its ten classes, and `sample_clothes`
+    are some of its test images. benchmarks/clothes.py trained it, and says how.
+    """
+    model = VisionTransformer(
+        96, 6, 6, d_ff=192, image_size=28, patch_size=4, num_classes=10
+    )
+    return load_weights(model, "clothes")
+
+
 def from_gpt2(state_dict, num_heads):
     """Make a `GPT` of the weights of a GPT-2: Radford et al. (2019).
 

@@ -46,6 +46,7 @@ def results(folder):
         **gpt(folder),
         **gpt_on_a_gpu(folder),
         **vision(folder),
+        **real_model(folder),
     }
 
 
@@ -213,6 +214,35 @@ def vision(folder):
     found["vision.half_the_rate.images"] = f"{half / whole:.1f}"
     steps = read(folder, "vision_steps.csv", contender="tutorial_lib")
     found["vision.step"] = in_range(column(steps, "time_ratio"), ".2f")
+    return found
+
+
+def real_model(folder):
+    """Return how fast a published model generates, with its KV cache and without."""
+    rows = functools.partial(read, folder, "real_model.csv")
+    found = {}
+    for length in ("50", "200"):
+        seconds = {}
+        for name, cache in (("cache", "KV cache"), ("none", "none")):
+            runs = rows(cache=cache, new_tokens=length)
+            seconds[name] = median(runs, "cpu_seconds")
+            speed = int(length) / seconds[name]
+            found[f"real_model.{name}.{length}.seconds"] = f"{seconds[name]:.1f}"
+            found[f"real_model.{name}.{length}.speed"] = f"{speed:.1f}"
+        faster = seconds["none"] / seconds["cache"]
+        found[f"real_model.faster.{length}"] = f"{faster:.1f}"
+        cached = rows(cache="KV cache", new_tokens=length)
+        [size] = {int(row["cache_bytes"]) for row in cached}
+        found[f"real_model.cache.{length}.megabytes"] = f"{size / 1e6:.1f}"
+    first = rows(cache="KV cache", new_tokens="200")[0]
+    prompt_tokens = int(first["prompt_tokens"])
+    tokens = prompt_tokens + 200 - 1  # the last one was not read
+    bytes_per_token = int(first["cache_bytes"]) // tokens
+    found["real_model.prompt_tokens"] = str(prompt_tokens)
+    found["real_model.bytes_per_token"] = f"{bytes_per_token:,}"
+    found["real_model.runs"] = str(len(rows(cache="none", new_tokens="200")))
+    found["real_model.machine"] = first["machine"]
+    found["real_model.date"] = f"{date.fromisoformat(first['date']):%B %Y}"
     return found
 
 

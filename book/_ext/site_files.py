@@ -1,11 +1,10 @@
 """A Sphinx extension for what a site has besides its pages, and what pages say of it.
 
 The root of the site, ``index.html``, leads to the front page and tells search engines
-and links what it is. Where no page is, ``404.html`` is shown. Once the site has an
-address (``baseurl`` in the configuration file, and nowhere else), pages name their own
-and the front page's picture, and ``sitemap.xml`` lists them. Without one, none of this
-is made up. The directive ``about-book`` says who wrote the book, its license and its
-source.
+what it is. Where no page is, ``404.html`` is shown. Once the site has an address
+(``baseurl`` in the configuration file, and nowhere else), pages name their own and the
+front page's picture, and ``sitemap.xml`` lists them. Without one, none of this is made
+up. The directive ``about-book`` says who wrote the book, its license and its source.
 """
 
 import html
@@ -19,6 +18,7 @@ from sphinx.util.docutils import SphinxDirective
 PICTURE = "book/diagrams/writing.png"  # of the front page
 STORED = "_static/front_page.png"
 SIZE = 1200, 630
+LICENSE = "https://creativecommons.org/licenses/by/4.0/"
 ALT = (
     "A small Transformer writes in the style of Shakespeare; 16 rows show its attention"
 )
@@ -49,8 +49,8 @@ MISSING_PAGE = """{head}<meta name="color-scheme" content="light dark">
 max-width: 34rem; padding: 0 1rem; }}</style>
 </head>
 <body><main><h1>There is no such page</h1>
-<p>It may have moved. <a href="{front}">The front page</a> lists the chapters, and the
-<a href="{index}">index</a> leads from each term to the page that explains it.</p>
+<p>It may have moved. <a href="{front}">The front page</a> lists the chapters, and
+the <a href="{index}">index</a> leads from each term to the page that explains it.</p>
 </main>
 </body>
 </html>
@@ -77,9 +77,8 @@ def about(author, options):
         )
     return (
         f"<p>This book is by {html.escape(author)}. Text and figures are under "
-        '<a href="https://creativecommons.org/licenses/by/4.0/">CC BY 4.0</a>, code '
-        "under the MIT license: use, change and share both, and name the authors. "
-        f"{source}</p>"
+        f'<a href="{LICENSE}">CC BY 4.0</a>, code under the MIT license: use, change '
+        f"and share both, and name the authors. {source}</p>"
     )
 
 

@@ -40,8 +40,7 @@ def test_a_figure_runs_in_a_sandbox_twice_and_once_it_is_shown(
 @every_figure
 def test_a_figure_is_imported_as_a_module_by_a_page(name, page_at, tmp_path, serve):
     FIGURES[name]().save(tmp_path / "figure.js")
-    body = """<link rel="icon" href="data:,"><div id="here"></div>
-    <script type="module">
+    body = """<div id="here"></div><script type="module">
     import figure from "./figure.js";
     window.takeAway = await figure.render({ el: document.getElementById("here") });
     </script>"""

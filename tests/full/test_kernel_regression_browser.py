@@ -21,6 +21,7 @@ from figures_in_browser import (
 from tutorial_figures import show_kernel_regression
 from tutorial_lib import kernels
 from tutorial_lib.attention import nadaraya_watson
+from tutorial_lib.plotting.colors import DARK, LIGHT
 
 QUERY, WIDTH, POINTS = ".handle >> nth=1", ".handle >> nth=0", "circle:not(.handle)"
 SET_WIDTH = """(slider, width) => {
@@ -157,3 +158,28 @@ def test_an_empty_window_is_a_gap_with_a_reason(shown):
     for _ in range(2):  # nor is there one where all are removed
         page.mouse.click(*handle(page, f"{POINTS} >> nth=0"))
     assert "no point lies within the width" in readout(page)
+
+
+ROLES = {
+    ".handle:not(.hollow)": ("fill", "query"),
+    ".kernel": ("fill", "query"),
+    ".weight": ("stroke", "query"),
+    ".dots circle": ("fill", "value"),
+    ".curve": ("stroke", "value"),
+    ".keys": ("fill", "key"),
+    ".values": ("fill", "value"),
+}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_query_key_and_value_have_their_colors(shown, scheme):
+    page = shown(kernel_regression())
+    if scheme == "dark":
+        page.evaluate("document.body.style.cssText = 'background: #111; color: #eee'")
+        page.locator("[data-figure][data-dark]").wait_for()
+    palette = LIGHT if scheme == "light" else DARK
+    for part, (kind, role) in ROLES.items():
+        style = f"node => getComputedStyle(node).{kind}"
+        numbers_of_color = re.findall(r"\d+", page.locator(part).first.evaluate(style))
+        color = "#" + "".join(f"{int(number):02x}" for number in numbers_of_color)
+        assert color == palette[role], part

@@ -4,10 +4,12 @@ This package knows no model.
 """
 
 from tutorial_lib.data.datasets import (
+    CLOTHES,
     ImageBatches,
     Images,
     load_images,
     load_translation,
+    sample_clothes,
 )
 from tutorial_lib.data.downloads import DataError, load_stories260k
 from tutorial_lib.data.text import (

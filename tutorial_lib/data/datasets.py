@@ -2,15 +2,17 @@
 
 No source sentence stands in two parts, and vocabularies know the training part only.
 
-This module knows no model and no file.
+This module knows no model, and of files the photographs alone that come with the book.
 """
 
 import random
 from collections import Counter
 from dataclasses import dataclass
+from importlib.resources import as_file, files
 from typing import NamedTuple
 
 import torch
+from safetensors.torch import load_file
 
 from tutorial_lib.data.downloads import cache_folder, read_multi30k, read_tatoeba
 from tutorial_lib.data.stories import split
@@ -23,6 +25,18 @@ from tutorial_lib.data.text import (
 )
 
 MIN_COUNTS = {"grammar": 1, "tatoeba": 2, "multi30k": 5}
+CLOTHES = (
+    "T-shirt",
+    "trousers",
+    "pullover",
+    "dress",
+    "coat",
+    "sandal",
+    "shirt",
+    "sneaker",
+    "bag",
+    "ankle boot",
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -207,6 +221,18 @@ def load_images(name, *, folder=None, seed=0):
     if name != "fashion_mnist":
         raise ValueError(f"name must be one of digits, fashion_mnist, got {name!r}")
     return ImageData(*_clothes(folder or cache_folder(), seed))
+
+
+def sample_clothes():
+    """Return the twenty photographs of clothes that come with the book, as ``Images``.
+
+    They are of 28 × 28 pixels, the first two of each class among those that
+    `tutorial_lib.pretrained.clothes_vit` was tested on; ``CLOTHES`` names the classes.
+    Fashion-MNIST: Xiao et al. (2017), MIT licence.
+    """
+    with as_file(files("tutorial_lib.data") / "clothes.safetensors") as path:
+        sample = load_file(path)
+    return Images(sample["images"].float() / 255, sample["labels"])
 
 
 def _digits(seed):
