@@ -133,8 +133,8 @@ def weights_of(model, data, source, target, name):
     else:  # the last layer's, on average over the heads
         weights = maps["decoder.layers.1.cross_attention"]
     weights = weights.reshape(-1, len(target), tokens.shape[1]).mean(dim=0)
-    rows = weights[:, : len(source)].round(decimals=3).tolist()
-    return [[round(weight, 3) for weight in row] for row in rows]
+    rounded = weights[:, : len(source)].double().round(decimals=3)
+    return rounded.tolist()
 
 
 def main():

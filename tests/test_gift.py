@@ -76,6 +76,6 @@ def test_one_chapter_alone_and_a_sentence_where_there_is_none(tmp_path, capsys):
     assert main(["questions", "--chapter", "3", "--out", str(path)]) == 0
     count = path.read_text(encoding="utf-8").count("::03 ")
     assert capsys.readouterr().out == f"Wrote {count} questions into {path}.\n"
-    assert count >= 3
+    assert count >= 2
     assert main(["questions", "--chapter", "77", "--out", str(path)]) == 1
     assert "there is no chapter 77" in capsys.readouterr().err
