@@ -289,7 +289,8 @@ def write_index(app, error):
         told = [
             section | {"terms": terms.get((page, section["id"]), [])}
             for section in sections
-        ]
+            if section["id"] == "" or section["sentences"] or section["hidden"]
+        ]  # a heading alone above other sections leads nowhere
         index.append(
             {
                 "url": app.builder.get_target_uri(page),

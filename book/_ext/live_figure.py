@@ -76,16 +76,17 @@ def move_weights(app, error):
     if error is not None or app.builder.format != "html":
         return
     folder = Path(app.outdir)
-    fragment = load(Path(app.srcdir) / "tutorial_figures" / "fragment.py")
     for page in folder.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
         static = "../" * (len(page.relative_to(folder).parts) - 1) + "_static"
         lighter, weights = without_weights(text, static)
+        if not weights:
+            continue
+        fragment = load(Path(app.srcdir) / "tutorial_figures" / "fragment.py")
         for name in weights:
             script = fragment.weights_script(name, weights[name])
             (folder / "_static" / f"{name}.js").write_text(script, encoding="utf-8")
-        if weights:
-            page.write_text(lighter, encoding="utf-8")
+        page.write_text(lighter, encoding="utf-8")
 
 
 def without_weights(text, static):
