@@ -16,6 +16,7 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
+from model_heads import repeated_tokens
 from records import append, provenance, read_done
 
 from tutorial_lib.interpret import ablate_head
@@ -24,15 +25,6 @@ from tutorial_lib.pretrained import smollm2
 ROWS = Path(__file__).with_suffix(".csv")
 KEY = "layer", "head"
 LENGTH = 25  # random tokens, before they are repeated
-
-
-def repeated_tokens(num_texts, seed):
-    """Return texts (text, token): a first token, random ones, and the same again."""
-    generator = torch.Generator().manual_seed(seed)
-    size = (num_texts, LENGTH)
-    random_tokens = torch.randint(1000, 40_000, size, generator=generator)
-    first = torch.zeros(num_texts, 1, dtype=torch.long)  # <|endoftext|>
-    return torch.cat([first, random_tokens, random_tokens], dim=1)
 
 
 @torch.no_grad()
@@ -77,8 +69,8 @@ def mean_ablated_loss(model, layer, head, means, texts):
 def main():
     torch.set_num_threads(1)
     model, _ = smollm2()
-    texts = repeated_tokens(2, seed=1)
-    means = mean_outputs(model, repeated_tokens(8, seed=0))
+    texts = repeated_tokens(2, LENGTH, seed=1)
+    means = mean_outputs(model, repeated_tokens(8, LENGTH, seed=0))
     intact = copying_loss(model, texts)
     for layer, block in enumerate(model.layers):
         num_heads = block.attention.num_heads

@@ -49,12 +49,12 @@ TEXTS = (
 )
 
 
-def repeated_tokens(seed=0):
+def repeated_tokens(num_texts, length, seed):
     """Return texts (text, token): the first token, random ones, and the same again."""
     generator = torch.Generator().manual_seed(seed)
-    size = (NUM_TEXTS, LENGTH)
+    size = (num_texts, length)
     random_tokens = torch.randint(1000, 40_000, size, generator=generator)
-    first = torch.zeros(NUM_TEXTS, 1, dtype=torch.long)
+    first = torch.zeros(num_texts, 1, dtype=torch.long)  # <|endoftext|>
     return torch.cat([first, random_tokens, random_tokens], dim=1)
 
 
@@ -89,7 +89,8 @@ def readable(token):
 def measure(model, tokenizer):
     """Return what the figure is made of."""
     scores = {}
-    for name, values in scores_of(attention_of(model, repeated_tokens())).items():
+    repeated = attention_of(model, repeated_tokens(NUM_TEXTS, LENGTH, seed=0))
+    for name, values in scores_of(repeated).items():
         scores[name] = [round(value, 3) for value in values.flatten().tolist()]
     texts = []
     codes = []

@@ -152,7 +152,7 @@ def connection():
 
     if os.name != "posix":
         return Config()
-    address = Path(_sockets().name, uuid.uuid4().hex)
+    address = Path(_sockets().name, uuid.uuid4().hex[:8])  # such a path must be short
     return Config(ConnectionFileMixin={"transport": "ipc", "ip": f"{address}"})
 
 

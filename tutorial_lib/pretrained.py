@@ -24,6 +24,8 @@ from tutorial_lib.llama import Llama
 from tutorial_lib.notebook import progress_bar
 from tutorial_lib.vit import VisionTransformer
 
+GGUF_ROWS = 4096  # of a matrix that are made of few bits at a time, to save memory
+
 
 def smollm2():
     """Load SmolLM2-135M-Instruct, a chat model: Ben Allal et al. (2025).
@@ -199,7 +201,7 @@ def from_llama2c(path):
 def from_gguf(path):
     """Make a `Llama` and its tokenizer of a file in the format of llama.cpp, GGUF.
 
-    Weights in blocks of few bits become float32, one tensor after the other. Queries
+    Weights in blocks of few bits become float32, some rows at a time. Queries
     and keys are rotated in pairs of neighbors in this format, as here, and need no
     reordering. Raises ValueError for a model that is no Llama with tied embeddings, or
     whose text is not split as SmolLM2's.
@@ -218,9 +220,10 @@ def from_gguf(path):
             if name not in ours:
                 raise ValueError(f"the model has no place for {tensor.name}")
             weight = ours.pop(name).detach().numpy()
-            values = dequantize(tensor.data, tensor.tensor_type)
-            _check_shape(name, values, weight)
-            weight[:] = values
+            _check_shape(name, tensor.shape.tolist()[::-1], weight.shape)
+            for start in range(0, len(weight), GGUF_ROWS):
+                rows = slice(start, start + GGUF_ROWS)
+                weight[rows] = dequantize(tensor.data[rows], tensor.tensor_type)
             bar.update()
     if ours:
         raise ValueError(f"the weight {min(ours)} is missing")
@@ -414,14 +417,13 @@ def _load(model, ours, left_over):
     if left_over:
         raise ValueError(f"the model has no place for {', '.join(sorted(left_over))}")
     for name, weight in model.state_dict().items():
-        _check_shape(name, ours[name], weight)
+        _check_shape(name, ours[name].shape, weight.shape)
     model.load_state_dict(ours)
     return model.eval()
 
 
-def _check_shape(name, weight, expected):
-    if weight.shape != expected.shape:
+def _check_shape(name, shape, expected):
+    if tuple(shape) != tuple(expected):
         raise ValueError(
-            f"the weights for {name} are {tuple(weight.shape)}, expected "
-            f"{tuple(expected.shape)}"
+            f"the weights for {name} are {tuple(shape)}, expected {tuple(expected)}"
         )
