@@ -13,8 +13,6 @@ import torch.nn.functional as F
 from einops import rearrange
 from torch import nn
 
-from tutorial_lib.masks import causal_mask
-
 
 def nadaraya_watson(queries, keys, values, kernel):
     """Average the values, weighted by how near each key is to the query.
@@ -153,6 +151,7 @@ class CausalSelfAttention(MultiHeadAttention):
         V = self.split_heads(self.W_V(x))
         if kv_cache is not None:
             K, V = kv_cache.append(layer, K, V)  # with those of the tokens before
-        mask = causal_mask(K.shape[-2], x.device)  # (token, token)
-        mask = mask[-x.shape[1] :]  # (query, key): the queries are the last tokens
+        key_positions = torch.arange(K.shape[-2], device=x.device)
+        positions = key_positions[-x.shape[1] :]  # the queries are the last tokens
+        mask = positions[:, None] >= key_positions  # causal: (query, key)
         return self.attend(Q, K, V, mask)

@@ -10,7 +10,6 @@ import torch.nn.functional as F
 from torch import nn
 
 from tutorial_lib.attention import MultiHeadAttention
-from tutorial_lib.masks import causal_mask
 from tutorial_lib.position import apply_rope, frequencies
 
 
@@ -76,7 +75,8 @@ class GroupedQueryAttention(MultiHeadAttention):
             K, V = kv_cache.append(layer, K, V)  # with those of the tokens before
         K = K.repeat_interleave(self.group_size, dim=1)  # (batch, head, key, d_k)
         V = V.repeat_interleave(self.group_size, dim=1)
-        mask = causal_mask(K.shape[-2], x.device)[-x.shape[1] :]  # (query, key)
+        key_positions = torch.arange(K.shape[-2], device=x.device)
+        mask = positions[:, None] >= key_positions  # causal: (query, key)
         return self.attend(Q, K, V, mask)
 
 
