@@ -7,8 +7,10 @@ import nbformat
 import pytest
 import torch
 from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
+from tools.notebooks import connection
 from tutorial_lib.installed import SMOLLM2, MissingModelError
 from tutorial_lib.notebook import claim, unfolded
 from tutorial_lib.notebook.folds import folded
@@ -45,6 +47,9 @@ CELLS = {
     "claim": "with claim('it is sure'):\n    assert logits.max() > 3",
     "answer": "# @title Answer\nprint('printed')\nlogits.argmax()",
     "unknown": "model.layers[0]",
+    "size": "import torch\nempty = torch.zeros(after, 2)",
+    "format": "f'{after:.2f}'",
+    "empty": "empty[0]",
     "again": "logits = 5\nlogits",
 }
 PICTURE = {"image/png": "aGVsbG8=\n", "text/plain": ["<Figure ", "of it>"]}
@@ -74,6 +79,16 @@ def write_notebook(path, cells, outputs):
     nbformat.write(new_notebook(cells=written), path)
 
 
+def run_in(folder, cells):
+    client = NotebookClient(
+        new_notebook(cells=cells),
+        config=connection(),
+        resources={"metadata": {"path": str(folder)}},
+        timeout=100,
+    )
+    return client.execute()
+
+
 @pytest.fixture(scope="module")
 def cells(tmp_path_factory):
     """Run a notebook without the package, beside itself and another; by their ids."""
@@ -85,9 +100,7 @@ def cells(tmp_path_factory):
     (folder / "03_broken.ipynb").write_text("{")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TUTORIAL_STRICT", "")
-        where = {"metadata": {"path": str(folder)}}
-        client = NotebookClient(new_notebook(cells=cells), timeout=100, resources=where)
-        ran = client.execute()  # which would raise an error of a cell
+        ran = run_in(folder, cells)  # which would raise an error of a cell
     return {cell.id: cell for cell in ran.cells}
 
 
@@ -120,6 +133,20 @@ def test_names_are_stand_ins_from_the_statement_that_failed_on(cells):
 
 def test_what_needs_no_model_runs_as_ever(cells):
     assert texts(cells["independent"]) == ["3"]
+
+
+def test_functions_that_check_types_refuse_a_stand_in_in_the_same_sentence(cells):
+    for name in ("size", "format", "empty"):
+        assert texts(cells[name]) == [SENTENCE]
+
+
+def test_a_type_error_of_the_reader_s_own_is_shown_and_ends_the_run(tmp_path):
+    sources = (SETUP, CELLS["load"], "1 + 'a'")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TUTORIAL_STRICT", "")
+        with pytest.raises(CellExecutionError, match="unsupported operand") as raised:
+            run_in(tmp_path, [new_code_cell(source) for source in sources])
+    assert "1 + 'a'" in str(raised.value)
 
 
 def test_a_claim_about_the_model_says_what_is_missing(cells):

@@ -432,6 +432,8 @@ The beginning is not read: the model goes on as if nothing had been given.
     [[BOS, *beginning]] → [[BOS]]
 The state is not passed on, so the model forgets what it has read.
     logits, state = model → logits, _ = model
+    logits, state = model.decode_step(tokens, state)  # → logits, new_state = model.decode_step(tokens, state)
+        state = state if continuation else new_state  #
 The model reads all tokens again at each step. The state holds them: give the newest.
     tokens = torch.tensor([[token]]) → tokens = torch.tensor([[*tokens[0].tolist(), token]])
 The model reads the beginning again and again. Its next input is what it wrote.

@@ -210,8 +210,7 @@ def from_gguf(path):
 
     with progress_bar(None, unit="tensor") as bar:
         reader = GGUFReader(path)
-        bar.total = len(reader.tensors)
-        bar.refresh()
+        bar.reset(total=len(reader.tensors))
         metadata = {name: field.contents() for name, field in reader.fields.items()}
         model = _llama_of_sizes(metadata)
         ours = dict(model.named_parameters())

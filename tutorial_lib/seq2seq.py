@@ -43,7 +43,7 @@ class Encoder(nn.Module):
 
 
 class Decoder(nn.Module):
-    """Generate a sentence from one context vector: Cho et al. (2014), figure 1."""
+    """Generate a sentence from one context vector: Cho et al. (2014b), figure 1."""
 
     def __init__(self, vocab_size, d_embedding, d_hidden, d_encoder):
         super().__init__()
@@ -112,7 +112,7 @@ class AttentionDecoder(nn.Module):
 
 
 class Seq2Seq(nn.Module):
-    """An encoder and a decoder: Sutskever et al. (2014), Cho et al. (2014)."""
+    """An encoder and a decoder: Sutskever et al. (2014), Cho et al. (2014b)."""
 
     def __init__(self, encoder, decoder):
         super().__init__()

@@ -70,12 +70,35 @@ def go_on_without_models(shell):
     cell fails like any other.
     """
     if os.environ.get("TUTORIAL_STRICT") != "1":
-        shell.set_custom_exc((MissingModelError,), _show_nothing)
+        shell.set_custom_exc((MissingModelError, TypeError), _show)
         shell.events.register("post_run_cell", _end)
 
 
-def _show_nothing(shell, kind, error, traceback, tb_offset=None):
-    """Stand for IPython's traceback: `_end` says what there is to say."""
+def _show(shell, kind, error, traceback, tb_offset=None):
+    """Show IPython's traceback, but where `_end` says what there is to say."""
+    source = shell.history_manager.input_hist_raw[-1]
+    if _what_is_missing(shell, source, error) is None:
+        lines = shell.InteractiveTB.structured_traceback(
+            kind, error, traceback, tb_offset=tb_offset or 1
+        )
+        shell._showtraceback(kind, error, lines)
+
+
+def _what_is_missing(shell, source, error):
+    """Return the sentence on the model that a cell failed for, or None.
+
+    Functions that check the type of what they are given, as torch.zeros does, refuse a
+    stand-in by a TypeError of their own.
+    """
+    if isinstance(error, MissingModelError):
+        return str(error)
+    if isinstance(error, TypeError):
+        for node in ast.walk(ast.parse(shell.transform_cell(source))):
+            if isinstance(node, ast.Name):
+                value = shell.user_ns.get(node.id)
+                if isinstance(value, StandIn):
+                    return repr(value)
+    return None
 
 
 def _end(result):
@@ -83,11 +106,11 @@ def _end(result):
     from IPython import get_ipython
 
     error = result.error_in_exec
-    if not isinstance(error, MissingModelError):
-        return
     shell = get_ipython()
     source = result.info.raw_cell
-    sentence = str(error)
+    sentence = _what_is_missing(shell, source, error)
+    if sentence is None:
+        return
     outputs = _outputs_in_the_book(shell, source, sentence)
     _publish(shell, _as_output(sentence, is_followed=bool(outputs)))
     for output in outputs:
