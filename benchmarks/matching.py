@@ -16,7 +16,7 @@ from records import Clock, append, provenance, read_done
 
 from tools.notebooks import code_cells, read_notebook, source_of
 
-CHAPTER = Path(__file__).parents[1] / "notebooks" / "16_windows_objects_transfer.ipynb"
+CHAPTER = Path(__file__).parents[1] / "notebooks" / "16_swin.ipynb"
 CELLS = {
     "setup",
     "scenes",

@@ -222,7 +222,9 @@ def test_spectrum():
     # networkx, networkx/linalg/tests/test_spectrum.py, test_laplacian_spectrum: the
     # graph of degrees 3, 2, 2, 1 and 0, once with edges of weight 1, once of 0.5.
     # The function stands on the page of the excursion that is about it.
-    page = read_notebook(Path(__file__).parents[1] / "notebooks" / "x_places.ipynb")
+    page = read_notebook(
+        Path(__file__).parents[1] / "notebooks" / "x_positions_beyond_text.ipynb"
+    )
     [cell] = [source_of(cell) for cell in page["cells"] if cell["id"] == "ring"]
     names = {"torch": torch}
     [lines] = [

@@ -22,10 +22,14 @@ def names_on(page, *cells):
     return names
 
 
-DRAFTS = names_on("x_drafts.ipynb", "simpler-check-code", "simpler-solution")
+DRAFTS = names_on(
+    "x_speculative_decoding.ipynb", "simpler-check-code", "simpler-solution"
+)
 LLAMA = names_on("x_llama.ipynb", "pool-check-code", "pool-solution")
-SIGNS = names_on("x_places.ipynb", "signs-check-code", "signs-solution")
-LONGITUDES = names_on("x_places.ipynb", "longitude-check-code", "longitude-solution")
+SIGNS = names_on("x_positions_beyond_text.ipynb", "signs-check-code", "signs-solution")
+LONGITUDES = names_on(
+    "x_positions_beyond_text.ipynb", "longitude-check-code", "longitude-solution"
+)
 
 
 def by_target(p, q):

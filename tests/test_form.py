@@ -45,7 +45,7 @@ CALL = 12  # lines of a figure's call, as it is formatted: one argument a line
 ASIDES = 140  # lines of code that may be folded, besides those that are read
 BEGINNING = ["title", "remove-cell", "setup", "picture"]
 ROAD = 3, 4, 5, 6  # sections
-END = ["In real models", "Exercises", "What you can now say", "Further reading"]
+END = ["In real models", "Exercises", "Summary", "Further reading"]
 PLUMBING = re.compile(r"set_size_inches|\.axes\b|ticks")
 CITATION = re.compile(r"\[([^\]]*)\]\(\.\./book/bibliography\.md(?:#(\w+))?\)")
 
@@ -286,7 +286,7 @@ GOOD = [
     text("end", "## Four\n\n## In real models\n\n## Exercises"),
     code("stub", "def f():\n    assert ...", "exercise"),
     code("used", CLAIMED.format("f", "print(f())\n    assert f()"), "claim"),
-    text("last", "## What you can now say\n\n## Further reading"),
+    text("last", "## Summary\n\n## Further reading"),
 ]
 GOOD[8]["source"] = GOOD[8]["source"].replace("KEY", "../book/bibliography.md#")
 GOOD[14]["outputs"] = [{"name": "stdout", "output_type": "stream", "text": "1"}]

@@ -132,3 +132,14 @@ def test_no_script_is_waited_for_but_where_a_question_hides_its_answer(page_file
     asked = 'class="prediction' in text
     assert [name for name in waits if name != "predict.js" or not asked] == []
     assert "const DOCUMENTATION_OPTIONS" in text
+
+
+@pytest.mark.parametrize(("old", "new"), site_files.MOVED.items())
+def test_an_old_address_leads_to_a_page_that_is_there(old, new, tmp_path):
+    written(tmp_path, "")
+    page = tmp_path / f"{old}.html"
+    links = Head(page.read_text("utf-8"))
+    assert links.targets == [f"{new}.html"]
+    assert links.metadata["refresh"].endswith(f"url={new}.html")
+    assert (ROOT / "notebooks" / f"{new}.ipynb").is_file()
+    assert not (ROOT / f"{old}.ipynb").exists()

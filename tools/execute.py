@@ -28,7 +28,7 @@ NOTEBOOK_METADATA = {
     # The lexer is what lets the book color cells that hold a magic.
     "language_info": {"name": "python", "pygments_lexer": "ipython3"},
 }
-CELL_METADATA = {"cellView", "collapsed", "jupyter", "mystnb", "tags"}
+CELL_METADATA = {"cellView", "collapsed", "gives_away", "jupyter", "mystnb", "tags"}
 JUPYTER_METADATA = {"outputs_hidden", "source_hidden"}
 
 

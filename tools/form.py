@@ -1,7 +1,8 @@
 """The form of a notebook that follows from its cells: numbers, and folds of answers.
 
 Captions are Markdown cells tagged ``caption`` below their figures. They and the
-equations carry the numbers that the pages show. Answers to questions are folded.
+equations carry the numbers that the pages show. Answers to questions are folded, and so
+is what else gives them away.
 
 This module does not know what is in a figure or an answer.
 """
@@ -38,7 +39,9 @@ def shape(file, notebook):
             text = CAPTION.sub(f"**Fig. {chapter}{next(figures)}** ", text, count=1)
         if cell["cell_type"] == "markdown":
             text = EQUATION.sub(partial(numbered, chapter, equations), text)
-        if "answer" in tags:
+        if "waits" in tags and cell["cell_type"] == "code":
+            cell["metadata"].setdefault("jupyter", {})["outputs_hidden"] = True
+        elif {"answer", "waits"} & {*tags}:
             text = folded(cell, text)
         if text != source_of(cell):
             cell["source"] = text.splitlines(keepends=True)

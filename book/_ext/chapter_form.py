@@ -3,6 +3,8 @@
 - ``setup``, ``picture``, ``aside``, ``claim``: the code is folded.
 - ``predict``, ``answer``: a question, its options and its answer stand in one box, in
   which _static/predict.js lets the answer wait for the reader.
+- ``waits``: what else gives an answer away waits for the question before it, wherever
+  it stands: a text, or what code shows. The code itself is seen.
 
 A figure with a photograph says so in its metadata and gets a class: in the dark the
 style sheet turns all others.
@@ -26,15 +28,16 @@ SUMMARIES = {
     "setup": "Setup: what this page imports",
     "picture": "How this picture is drawn",
     "aside": "{}",
-    "claim": "✓ checked: {}",
+    "claim": "✓ checked",
 }
 TITLE = re.compile(r"# @title .*\n*")
 TITLED = {"aside": re.compile(r"# @title (\S.*)")}
 TITLED["claim"] = re.compile(r"# @title Checked\nwith claim\(\s*\"([^\"]+)\"\s*\):")
-WAITING = {"answer", "claim"}  # behind a question
+ANSWERING = {"answer", "claim"}  # behind a question
 RIGHT = re.compile(r"right-(\d+)")
 BEGIN = re.compile(r"predict right-(\d+)")
 END = "predict end"  # what comments say
+WAITS = "waits"
 
 
 def setup(app):
@@ -67,9 +70,16 @@ def mark(cells):
     questions = predictions(cells)
     for cell in cells:
         mark_fold(cell)
+    for cell in cells:
+        if "waits" in tags_of(cell) and cell["cell_type"] == "code":
+            cell["metadata"]["waits"] = True
     for place, right, answer in reversed(questions):
         cells.insert(answer[-1] + 1, comment(f"{place}-end", END))
         cells.insert(place, comment(f"{place}-begin", f"predict right-{right}"))
+    for place, cell in reversed([*enumerate(cells)]):
+        if "waits" in tags_of(cell) and cell["cell_type"] == "markdown":
+            cells.insert(place + 1, comment(f"{cell['id']}-end", END))
+            cells.insert(place, comment(f"{cell['id']}-begin", WAITS))
 
 
 def comment(name, text):
@@ -88,13 +98,18 @@ def predictions(cells):
     for place, cell in enumerate(cells):
         if "predict" in tags_of(cell):
             behind = range(place + 1, len(cells))
-            answer = [*takewhile(lambda i: tags_of(cells[i]) & WAITING, behind)]
+            answer = [*takewhile(lambda i: tags_of(cells[i]) & ANSWERING, behind)]
             answered = any("answer" in tags_of(cells[i]) for i in answer)
             require(answered, cell, "a Predict needs cells tagged answer behind it")
             questions.append((place, right_option(cell), answer))
             answer_cells.update(answer)
         elif "answer" in tags_of(cell):
             require(place in answer_cells, cell, "an answer needs a Predict before it")
+        if "waits" in tags_of(cell):
+            require(questions, cell, "what waits needs a Predict before it")
+            both = "answer" in tags_of(cell)
+            require(not both, cell, "an answer waits anyway: it needs one of the tags")
+        if {"answer", "waits"} & tags_of(cell):
             plain = "heading_open" not in blocks(cell)
             require(plain, cell, "an answer has no heading: let it end before")
     return questions
@@ -174,17 +189,26 @@ def shape_page(app, doctree):
     """Fold code, and box questions."""
     for cell in [*doctree.findall(is_cell)]:
         about = cell["cell_metadata"]
+        if "waits" in about:
+            cell[:] = [part if is_code(part) else waiting(part) for part in cell]
         if "fold" in about:
             fold(cell, about["fold"])
     for comment in [*doctree.findall(nodes.comment)]:
         begin = BEGIN.fullmatch(comment.astext())
         if begin:
             box(comment, int(begin[1]))
+        elif comment.astext() == WAITS:
+            let_wait(comment)
 
 
 def is_cell(node):
     """Tell whether a node is a code cell."""
     return isinstance(node, nodes.container) and node.get("nb_element") == "cell_code"
+
+
+def is_code(part):
+    """Tell whether a part of a code cell is its code, and not what it shows."""
+    return part.get("nb_element") == "cell_code_source"
 
 
 def fold(cell, summary):
@@ -201,9 +225,7 @@ def html(text):
 
 def box(comment, right):
     """Put a question and its answer into one box, in which what waits is marked."""
-    section = comment.parent
-    start = comment.parent.index(comment)
-    inside = [*takewhile(lambda node: node.astext() != END, section[start + 1 :])]
+    section, start, inside = between(comment)
     question, options, *answer = inside
     options["classes"].append("options")
     options[right - 1]["classes"].append("right")
@@ -213,6 +235,25 @@ def box(comment, right):
     section[start : start + len(inside) + 2] = [whole]
 
 
+def let_wait(comment):
+    """Mark a text that waits for the question before it."""
+    section, start, inside = between(comment)
+    section[start : start + len(inside) + 2] = [*map(waiting, inside)]
+
+
+def between(comment):
+    """Return where a comment stands, and what is there between it and the next END."""
+    section = comment.parent
+    start = section.index(comment)
+    inside = takewhile(lambda node: node.astext() != END, section[start + 1 :])
+    return section, start, [*inside]
+
+
 def part_of_answer(node):
     """Let a node wait, code and what it shows alike."""
     return nodes.container("", node, classes=["answer"])
+
+
+def waiting(node):
+    """Let a node wait for the question before it, in another place."""
+    return nodes.container("", node, classes=["answer", "waits"])

@@ -64,7 +64,8 @@ def as_page(notebook, keys):
     for cell in notebook["cells"]:
         text = source_of(cell)
         if cell["cell_type"] == "markdown":
-            text = DETAILS.sub(r"\1", text) if "answer" in tags_of(cell) else text
+            if {"answer", "waits"} & tags_of(cell):
+                text = DETAILS.sub(r"\1", text)
             text = TAG.sub(lambda tag: f"$$ (eq-{tag[1].replace('.', '-')})", text)
             text = LINK.sub(lambda link: cited(link, keys), text)
         else:

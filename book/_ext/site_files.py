@@ -1,10 +1,11 @@
 """A Sphinx extension for what a site has besides its pages, and what pages say of it.
 
 The root of the site, ``index.html``, leads to the front page and tells search engines
-what it is. Where no page is, ``404.html`` is shown. Once the site has an address
-(``baseurl`` in the configuration file, and nowhere else), pages name their own and the
-front page's picture, and ``sitemap.xml`` lists them. Without one, none of this is made
-up. The directive ``about-book`` says who wrote the book, its license and its source.
+what it is. Where no page is, ``404.html`` is shown, and the old addresses of renamed
+pages lead to the new ones. Once the site has an address (``baseurl`` in the
+configuration file, and nowhere else), pages name their own and the front page's
+picture, and ``sitemap.xml`` lists them. Without one, none of this is made up. The
+directive ``about-book`` says who wrote the book, its license and its source.
 """
 
 import html
@@ -26,6 +27,13 @@ DESCRIPTION = (
     "A free, interactive book in which you build attention in PyTorch, from queries "
     "and keys to GPT."
 )
+MOVED = {  # pages that were renamed
+    "notebooks/15_where_it_looks": "15_attention_maps",
+    "notebooks/16_windows_objects_transfer": "16_swin",
+    "notebooks/x_drafts": "x_speculative_decoding",
+    "notebooks/x_kernel_widths": "x_bandwidth",
+    "notebooks/x_places": "x_positions_beyond_text",
+}
 HEAD = """<!doctype html>
 <html lang="en">
 <head>
@@ -40,6 +48,13 @@ ROOT_PAGE = """{head}<meta http-equiv="refresh" content="0; url={front}">
 <meta property="og:description" content="{description}">
 {address}</head>
 <body><p><a href="{front}">{title}</a></p></body>
+</html>
+"""
+MOVED_PAGE = """{head}<meta name="robots" content="noindex">
+<meta http-equiv="refresh" content="1; url={new}">
+<script>location.replace("{new}" + location.search + location.hash)</script>
+</head>
+<body><p>This page has moved: <a href="{new}">{new}</a></p></body>
 </html>
 """
 # A server shows it at any address, so it asks for no other file.
@@ -175,5 +190,9 @@ def write_files(app, error):
         found = [f"{name}.html" for name in app.env.found_docs]
         pages["sitemap.xml"] = sitemap(address, found)
         shutil.copy(Path(app.srcdir, PICTURE), out / STORED)
+    for old, new in MOVED.items():
+        head = HEAD.format(title=html.escape(title))
+        pages[f"{old}.html"] = MOVED_PAGE.format(head=head, new=f"{new}.html")
     for name, text in pages.items():
+        (out / name).parent.mkdir(exist_ok=True)
         (out / name).write_text(text, "utf-8")

@@ -66,7 +66,7 @@ def pieces_of(cell):
     if cell.cell_type == "markdown":
         pieces = question(cell.source) if "predict" in tags else cut(cell.source)
         for piece in pieces:
-            piece.metadata.waits = bool(tags & {"answer", "predict"})
+            piece.metadata.waits = bool(tags & {"answer", "predict", "waits"})
         return pieces
     if OF_THE_READER & tags or _is_setup(cell):
         return []

@@ -1,9 +1,13 @@
 // A question waits for the reader. Its options become buttons, and its answer is hidden
 // until one of them is chosen, or until somebody asks for it, finds it in the page, or
-// follows a link to it. Who has asked for all answers finds them open on every page, until
-// the questions are to be asked again. Without this script, and on paper, everything is there.
+// follows a link to it. With it wait the texts and results below that give it away, and a
+// line in their place leads back to the question. Who has asked for all answers finds them
+// open on every page, until the questions are to be asked again. Without this script, and on
+// paper, everything is there.
 const asking = "asking"; // the class of a page that is not yet there as a whole
 document.documentElement.classList.add(asking);
+
+const parts = new Map(); // the box of a question -> what waits for it, there and below
 
 // What the browser keeps, if it keeps anything, from page to page.
 const kept = "answers";
@@ -60,9 +64,37 @@ function ask(box, number) {
     verdict.focus({ preventScroll: true });
   });
   list.replaceWith(make("div", options, about), show, " ", all, verdict);
-  for (const part of box.querySelectorAll(".answer")) {
+  for (const part of parts.get(box)) {
     part.setAttribute("hidden", "until-found");
   }
+  for (const part of parts.get(box).filter(beginsToWait)) {
+    const link = make("a", ["Waits for your answer above"], { href: `#${question.id}` });
+    part.before(make("p", [link], { class: "waiting" }));
+  }
+}
+
+// Tell whether nothing right before it waits for the same question.
+function beginsToWait(part) {
+  const before = part.previousElementSibling;
+  const waiting = ".prediction, .answer, .cell:has(> .waits)";
+  return part.matches(".waits") && !before?.matches(waiting);
+}
+
+// The question of what waits: the last before it, or the one whose box it stands in.
+function findParts() {
+  let box;
+  for (const found of document.querySelectorAll(".prediction, .prediction .answer, .waits")) {
+    if (found.matches(".prediction")) {
+      box = found;
+      parts.set(box, []);
+    } else {
+      parts.get(box).push(found);
+    }
+  }
+}
+
+function boxOf(part) {
+  return [...parts.keys()].find((box) => parts.get(box).includes(part));
 }
 
 function command(name, act) {
@@ -72,7 +104,7 @@ function command(name, act) {
 }
 
 function revealAll() {
-  for (const box of document.querySelectorAll(".prediction")) {
+  for (const box of parts.keys()) {
     reveal(box);
     const again = command("Ask me again", () => {
       keep(false);
@@ -91,8 +123,11 @@ function reveal(box, chosen) {
     return;
   }
   commands.forEach((button) => button.remove());
-  for (const part of box.querySelectorAll(".answer")) {
+  for (const part of parts.get(box)) {
     part.removeAttribute("hidden");
+    if (part.previousElementSibling?.matches(".waiting")) {
+      part.previousElementSibling.remove();
+    }
   }
   const right = box.querySelector("button.right");
   const verdict = chosen === right ? "Right:" : "The right answer is:";
@@ -116,15 +151,17 @@ function reveal(box, chosen) {
 
 function revealTarget() {
   const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
-  if (target?.closest(".answer[hidden]")) {
-    reveal(target.closest(".prediction"));
+  const part = target?.closest(".answer[hidden]");
+  if (part) {
+    reveal(boxOf(part));
     target.scrollIntoView();
   }
 }
 
 function askAll() {
   document.documentElement.classList.remove(asking);
-  document.querySelectorAll(".prediction").forEach(ask);
+  findParts();
+  [...parts.keys()].forEach(ask);
   if (allAreShown()) {
     revealAll();
   }
@@ -133,4 +170,4 @@ function askAll() {
 
 document.addEventListener("readystatechange", askAll, { once: true });
 addEventListener("hashchange", revealTarget);
-addEventListener("beforematch", (found) => reveal(found.target.closest(".prediction")));
+addEventListener("beforematch", (found) => reveal(boxOf(found.target)));

@@ -62,7 +62,7 @@ const boost = { title: 4, page: 2, terms: 3, text: 1, names: 0.4 };
 const referenceShare = 0.1; // of its score keeps a page to look things up
 const leastShare = 0.02; // of the best score, else a page is not named
 const asideShare = 0.6; // the same for a section that repeats or only mentions
-const asideSection = /^(Exercise |Further reading|What you can now say|In real models)/;
+const asideSection = /^(Exercise |Further reading|Summary|In real models)/;
 const termShare = 2; // of the best score is added where the query is a term
 
 function listSections(pages) {

@@ -181,6 +181,8 @@ def second_form():
         text(FOLD.format("Answer", FOUND), "answer"),
         claim("a half & no more"),
         text(WIDE),
+        cell("later = 3", {"text/plain": "PRINTED"}, "waits"),
+        text(FOLD.format("Answer", "This is said LATER."), "waits"),
         text(OTHER, "predict", "right-1"),
         text("The other is ELSEWHERE.", "answer"),
         text("The end."),

@@ -230,7 +230,7 @@ def is_open(page):
     """Tell whether the first answer is there, as a whole, or not at all."""
     seen = page.evaluate(SEEN)
     parts = ["asked = 1" in seen, "COMPUTED" in seen, "FOUND" in seen]
-    parts.append("a half & no more" in seen)
+    parts += ["PRINTED" in seen, "said LATER" in seen]
     parts.append(page.locator("#fig-waiting img").is_visible())
     assert len({*parts}) == 1
     return parts[0]
@@ -245,6 +245,18 @@ def test_before_a_choice_the_question_is_there_and_not_the_answer_nor_its_code(
     for name in ("a third", r"\frac{2}{4}", "nothing"):
         assert option(page, name).is_enabled()
     assert verdict(page) == ""  # a place that is there before anything is said in it
+
+
+def test_what_waits_below_leads_back_to_its_question_until_it_is_answered(chapter_at):
+    page = chapter_at()
+    assert "later = 3" in page.evaluate(SEEN)
+    back = page.get_by_role("link", name="Waits for your answer above")
+    assert back.count() == 1
+    back.click()
+    question = page.locator("p.predict").first.element_handle()
+    page.wait_for_function(IN_SIGHT, arg=question)
+    option(page, "nothing").click()
+    assert back.count() == 0
 
 
 def test_a_wrong_choice_by_mouse_says_and_marks_what_is_right_and_counts(chapter_at):
@@ -369,10 +381,10 @@ def test_on_paper_all_is_open_but_what_is_checked(chapter_at):
 def test_imports_the_picture_s_code_and_what_proves_it_are_folded(chapter_at):
     page = chapter_at()
     seen = page.evaluate(SEEN)
-    assert "✓ checked: there is an end" in seen
+    assert "✓ checked" in seen and "there is an end" not in seen
     for part in ("imported = 1", "shown = 1", "assert True", "@title"):
         assert part not in seen
-    page.get_by_text("✓ checked: there is an end").click()
+    page.get_by_text("✓ checked").last.click()
     page.get_by_text("Setup: what this page imports").click()
     seen = page.evaluate(SEEN)
     assert "assert True" in seen and "imported = 1" in seen
