@@ -95,12 +95,6 @@ def quotes_of_clothes():
 
 def quotes_of_real_model():
     """Yield (chapter, cell, text) for what the excursion on SmolLM2 tells."""
-    known = RESULTS.results(BENCHMARKS)
-    for length in ("50", "200"):
-        speeds = []
-        for name in ("cache", "none"):
-            speeds.append(known[f"real_model.{name}.{length}.speed"])
-        yield "x_real", "sample-after", f"| {length} | {speeds[0]} | {speeds[1]} |"
     needed = {}
     for way in ("zero_ablated", "mean_ablated"):
         rises = {}
@@ -112,9 +106,6 @@ def quotes_of_real_model():
     first, second, third = needed["zero_ablated"]
     told = f"three raise the loss by more than 3 nats: {first}, {second} and {third}."
     yield "x_real", "previous-answer", told
-    [row] = RESULTS.read(BENCHMARKS, "head_ablations.csv", layer="16", head="0")
-    losses = [round(float(row[name]), 1) for name in ("intact", "zero_ablated")]
-    yield "13", "real-models", f"rises from {losses[0]} to {losses[1]}"
     first, second = needed["mean_ablated"]
     yield "x_real", "previous-answer", f"only {first} and {second} do"
 
