@@ -141,7 +141,7 @@ def test_gradients_must_arrive_and_be_finite():
         (None, "Your code returned None."),
         (torch.zeros(3, 2) + 1j, "Expected real numbers, got a tensor of shape (3, 2)"),
         ((torch.zeros(3, 2) + 1j, 0), "Expected real numbers, got a tensor of shape"),
-        (torch.zeros(3, 2).to_sparse(), "dense tensor, got a tensor of shape (3, 2), s"),
+        (torch.zeros(3, 2).to_sparse(), "dense tensor, got a tensor of shape (3, 2),"),
     ],
 )
 def test_a_wrong_tensor_is_told_where_it_differs(got, message):
