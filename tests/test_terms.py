@@ -104,7 +104,7 @@ QUESTIONS = {
     "soft max temperature": ("01", "Softmax and temperature"),
     "√d": ("questions", "Why divide by √d_k?"),
     "why add positions instead of concatenating": ("questions", "Why are positions"),
-    "why mask at inference": ("questions", "Why a causal mask at inference"),
+    "why mask at inference": ("04", "The causal mask at inference"),
     "why do we divide by sqrt(d_k)?": ("03", "Scaling"),
     "what happens if all keys are masked": ("04", "Masked softmax"),
     "does pytorch's mask mean true = ignore": ("04", "What does True mean"),

@@ -14,6 +14,10 @@ NOT_YET = {path.stem for path in CHAPTERS} - {
     "01_queries_keys_values",
     "02_kernel_regression",
     "03_attention_scoring",
+    "04_masks",
+    "07_self_attention",
+    "14_vision_transformer",
+    "15_attention_maps",
     "x_bandwidth",
     "x_pytorch",
 }
