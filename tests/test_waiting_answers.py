@@ -11,7 +11,8 @@ from built_pages import CHAPTERS, ROOT, each, needs_pages
 from tools.notebooks import read_notebook, tags_of
 
 NOT_YET = {path.stem for path in CHAPTERS} - {"03_attention_scoring"}
-NOT_YET -= {"08_multi_head_attention"}
+NOT_YET -= {"08_multi_head_attention", "09_positional_encoding"}
+NOT_YET -= {"x_positions_beyond_text"}
 SHOW = "() => [...document.querySelectorAll('.show')].at(1)?.click()"  # all answers
 # What can be seen, in live figures, too, and what stands for pictures.
 SEEN = """() => {
