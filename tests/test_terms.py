@@ -103,7 +103,7 @@ QUESTIONS = {
     "casual mask": ("04", "The causal mask"),
     "soft max temperature": ("01", "Softmax and temperature"),
     "√d": ("questions", "Why divide by √d_k?"),
-    "why add positions instead of concatenating": ("questions", "Why are positions"),
+    "why add positions instead of concatenating": ("09", "Why add positions"),
     "why mask at inference": ("04", "The causal mask at inference"),
     "why do we divide by sqrt(d_k)?": ("03", "Scaling"),
     "what happens if all keys are masked": ("04", "Masked softmax"),

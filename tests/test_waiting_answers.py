@@ -16,9 +16,12 @@ NOT_YET = {path.stem for path in CHAPTERS} - {
     "03_attention_scoring",
     "04_masks",
     "07_self_attention",
+    "08_multi_head_attention",
+    "09_positional_encoding",
     "14_vision_transformer",
     "15_attention_maps",
     "x_bandwidth",
+    "x_positions_beyond_text",
     "x_pytorch",
 }
 SHOW = "() => [...document.querySelectorAll('.show')].at(1)?.click()"  # all answers
