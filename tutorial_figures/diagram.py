@@ -26,8 +26,8 @@ LABELS = {
     "causal self-attention": "causal self-\nattention",
     "cross-attention": "cross-\nattention",
     "position": "+ position",
-    "encoder block": "encoder block × N",
-    "decoder block": "decoder block × N",
+    "encoder layer": "encoder layer × N",
+    "decoder layer": "decoder layer × N",
 }
 # Rows are queries and columns are keys. In two of them the last column is padding.
 MASKS = {
@@ -39,7 +39,7 @@ CELL = 7
 TIP = 4  # half the width of an arrow's head
 LETTERS = 10.5  # points, in the picture
 LINE = "0.35"
-# From pale to strong: a frame, a block, attention. Orange and blue as in Fig. 11.1.
+# From pale to strong: a frame, a layer, attention. Orange and blue as in Fig. 11.1.
 TINTS = {
     "encoder": ("#fbf2ee", "#f6e5de", "#edc6b6"),
     "decoder": ("#eff4fb", "#e0e9f7", "#bcd0ef"),
@@ -270,7 +270,7 @@ def _draw_boxes(ax, boxes):
     for about, name, place, label, frame in boxes:
         tints = TINTS.get(name[:7], ("white",))  # both towers have names of 7 letters
         if frame:
-            _draw_rectangle(ax, frame, fc=tints["block" in about])
+            _draw_rectangle(ax, frame, fc=tints["layer" in about])
         fill = tints[2] if "attention" in about else "white"
         _draw_rectangle(ax, place, fc=fill, zorder=3)
         x, y, width, height = place
