@@ -15,9 +15,9 @@ ROW, ATTENTION = 26, 36  # the heights of boxes
 LEFT = {"encoder": 38, "decoder": 222}
 BYPASS = {"encoder": 26, "decoder": 348}
 FRAME = {"encoder": (8, 160), "decoder": (204, 181)}  # from where, and how wide
-BLOCK = {"encoder": (16, 146), "decoder": (214, 142)}
+LAYER = {"encoder": (16, 146), "decoder": (214, 142)}
 WORDS = {"encoder": "English tokens", "decoder": "<bos> and French tokens"}
-LAYERS = {
+SUB_LAYERS = {
     "encoder": ("self-attention", "feed-forward"),
     "decoder": ("causal self-attention", "cross-attention", "feed-forward"),
 }
@@ -136,10 +136,10 @@ def _add_tower(diagram, tower):
     embedding = diagram.box_above("embedding", x, HEIGHT - 16, gap=24, of=tower)
     position = y = diagram.box_above("position", x, embedding, of=tower)
     inner = len(diagram.boxes)
-    for layer in LAYERS[tower]:
-        y = _add_layer(diagram, tower, layer, y)
-    block = {"first": inner, "around": BLOCK[tower], "floor": position - 4}
-    y = diagram.close(f"{tower} block", x, y, **block)
+    for sub_layer in SUB_LAYERS[tower]:
+        y = _add_layer(diagram, tower, sub_layer, y)
+    layer = {"first": inner, "around": LAYER[tower], "floor": position - 4}
+    y = diagram.close(f"{tower} layer", x, y, **layer)
     if tower == "decoder":
         y = diagram.box_above("linear", x, y)
         _tie(diagram, embedding + ROW / 2, y + ROW / 2)
