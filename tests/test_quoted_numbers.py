@@ -63,6 +63,19 @@ def quotes_of_matching():
         yield "16", "order-ranges", f"| {rule} | {cells[0]} | {cells[1]} |"
 
 
+def quotes_of_sentence_length():
+    """Yield (chapter, cell, text) for each row of chapter 11's table."""
+    models = ("no attention", "additive attention", "dot-product attention")
+    for tokens in ("10", "20", "40", "80", "160"):
+        cells = [tokens]
+        for model in (*models, "Transformer"):
+            rows = RESULTS.read(
+                BENCHMARKS, "sentence_length.csv", model=model, tokens=tokens
+            )
+            cells.append(f"{RESULTS.median(rows, 'epoch_seconds'):.1f}")
+        yield "11", "why-told", f"| {' | '.join(cells)} |"
+
+
 def quotes_of_llama():
     """Yield (chapter, cell, text) for each row of the excursion on Llama."""
     for change in ("GPT-2", "RMSNorm, no biases", "SwiGLU", "RoPE", "GQA"):
@@ -101,6 +114,10 @@ def quotes_of_real_model():
         for name in ("cache", "none"):
             speeds.append(known[f"real_model.{name}.{length}.speed"])
         yield "x_real", "sample-after", f"| {length} | {speeds[0]} | {speeds[1]} |"
+    for name, told in (("cache", "with a KV cache"), ("none", "without")):
+        few = known[f"real_model.{name}.50.speed"]
+        many = known[f"real_model.{name}.200.speed"]
+        yield "x_cost", "cache-measured", f"| {told} | {few} | {many} |"
     needed = {}
     for way in ("zero_ablated", "mean_ablated"):
         rises = {}
@@ -122,6 +139,7 @@ def quotes_of_real_model():
 QUOTES = [
     *quotes_of_learning_curves(),
     *quotes_of_matching(),
+    *quotes_of_sentence_length(),
     *quotes_of_llama(),
     *quotes_of_clothes(),
     *quotes_of_real_model(),

@@ -18,9 +18,12 @@ NOT_YET = {path.stem for path in CHAPTERS} - {
     "07_self_attention",
     "08_multi_head_attention",
     "09_positional_encoding",
+    "10_transformer_block",
+    "11_transformer",
     "14_vision_transformer",
     "15_attention_maps",
     "x_bandwidth",
+    "x_cost_of_attention",
     "x_positions_beyond_text",
     "x_pytorch",
 }
