@@ -272,7 +272,8 @@ def test_the_weights_of_chapter_12_prefer_what_was_trained():
     tokens = torch.tensor([[0, 26, 34, 38, 18]])  # <eos> the cats
     probs = model(tokens)[0].softmax(dim=-1)  # (token, vocab)
     assert probs[2, 38] > 0.9  # no word but cat goes on as in "the c"
-    assert probs[4, 29] > 5 * probs[3, 29]  # " s" of "sleep" is no ending of "cat"
+    assert 0.2 < probs[3, 18] < 0.8  # "the cat" may be "the cats"
+    assert probs[4, 18] < 0.01  # which takes no second "s"
 
 
 def test_weights_of_other_sizes_are_refused():
