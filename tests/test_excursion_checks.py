@@ -110,10 +110,12 @@ def first_of_each_group(weight, num_heads, num_kv_heads):
     [
         (LLAMA["pool_heads_solved"], "✓"),
         (lambda weight, heads, kv: None, "⬜"),
+        (lambda weight, heads, kv: ..., "⬜"),
+        (lambda weight, heads, kv: weight[:8].numpy(), "✗ Return a tensor of torch"),
         (lambda weight, heads, kv: weight, "✗ 2 KV heads with d_k = 4"),
         (added, "✗ You add"),
         (taken_in_turn, "✗ You take the heads in turn"),
-        (first_of_each_group, "✗ Row i"),
+        (first_of_each_group, "✗ You take the first head"),
         (shifted(LLAMA["pool_heads_solved"]), "✗ Row i"),
     ],
 )

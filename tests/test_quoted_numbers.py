@@ -86,6 +86,13 @@ def quotes_of_llama():
         kept = int(rows[0]["cache_bytes_per_token"])
         numbers = f"| {', '.join(losses)} | {steps:,} | {parameters:,} | {kept:,} |"
         yield "x_llama", "changes", f"{change} {numbers}"
+    best = {}
+    for change in ("GPT-2", "RMSNorm, no biases"):
+        rows = RESULTS.read(BENCHMARKS, "llama_search.csv", change=change)
+        best[change] = min(RESULTS.column(rows, "nats_valid"))
+    gpt, rms_norm = best.values()
+    told = f"GPT-2 reached {gpt:.2f} nats and RMSNorm {rms_norm:.2f}."
+    yield "x_llama", "changes", told
 
 
 def quotes_of_clothes():
@@ -109,6 +116,8 @@ def quotes_of_clothes():
 def quotes_of_real_model():
     """Yield (chapter, cell, text) for what the excursion on SmolLM2 tells."""
     known = RESULTS.results(BENCHMARKS)
+    faster = known["real_model.faster.200"]
+    yield "12", "kv-memory", f"{faster} times as fast with its cache"
     for length in ("50", "200"):
         speeds = []
         for name in ("cache", "none"):
@@ -136,6 +145,22 @@ def quotes_of_real_model():
     yield "x_real", "previous-answer", f"only {first} and {second} do"
 
 
+def quotes_of_speculative_decoding():
+    """Yield (chapter, cell, text) for the real model with three drafts."""
+    for draft in ("20 layers", "27 layers", "prompt lookup"):
+        cells = []
+        for kind in ("story", "repeat"):
+            rows = RESULTS.read(BENCHMARKS, "speculative.csv", kind=kind, draft=draft)
+            per_pass = statistics.mean(RESULTS.column(rows, "tokens_per_pass"))
+            faster = statistics.mean(RESULTS.column(rows, "faster"))
+            cells.append(f"{per_pass:.1f} | {faster:.1f}")
+        yield "x_speculative", "real-table", f"{draft} | {' | '.join(cells)} |"
+    passes = RESULTS.read(BENCHMARKS, "speculative_passes.csv")
+    ratios = RESULTS.column(passes[1:], "ratio")  # the first is of a single token
+    told = f"takes {min(ratios):.1f} to {max(ratios):.1f} times as long"
+    yield "x_speculative", "real-intro", told
+
+
 QUOTES = [
     *quotes_of_learning_curves(),
     *quotes_of_matching(),
@@ -143,6 +168,7 @@ QUOTES = [
     *quotes_of_llama(),
     *quotes_of_clothes(),
     *quotes_of_real_model(),
+    *quotes_of_speculative_decoding(),
 ]
 
 

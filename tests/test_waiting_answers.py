@@ -20,12 +20,15 @@ NOT_YET = {path.stem for path in CHAPTERS} - {
     "09_positional_encoding",
     "10_transformer_block",
     "11_transformer",
+    "12_decoding_and_gpt",
     "14_vision_transformer",
     "15_attention_maps",
     "x_bandwidth",
     "x_cost_of_attention",
+    "x_llama",
     "x_positions_beyond_text",
     "x_pytorch",
+    "x_speculative_decoding",
 }
 SHOW = "() => [...document.querySelectorAll('.show')].at(1)?.click()"  # all answers
 # What can be seen, in live figures, too, and what stands for pictures.
