@@ -16,9 +16,9 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from model_heads import repeated_tokens
 from records import append, provenance, read_done
 
+from tutorial_lib.data.repeats import repeated_tokens
 from tutorial_lib.interpret import ablate_head
 from tutorial_lib.pretrained import smollm2
 

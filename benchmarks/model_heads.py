@@ -24,6 +24,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from tutorial_lib.data.repeats import repeated_tokens
 from tutorial_lib.interpret import record_attention
 from tutorial_lib.pretrained import smollm2
 
@@ -47,15 +48,6 @@ TEXTS = (
     ),
     ("a short program", "def add(a, b):\n    return a + b\n\nadd(1, 2)", 17),
 )
-
-
-def repeated_tokens(num_texts, length, seed):
-    """Return texts (text, token): the first token, random ones, and the same again."""
-    generator = torch.Generator().manual_seed(seed)
-    size = (num_texts, length)
-    random_tokens = torch.randint(1000, 40_000, size, generator=generator)
-    first = torch.zeros(num_texts, 1, dtype=torch.long)  # <|endoftext|>
-    return torch.cat([first, random_tokens, random_tokens], dim=1)
 
 
 @torch.no_grad()

@@ -37,21 +37,24 @@ def define(source, name, names=None):
 
 
 class Chapter:
-    """One chapter's exercises, the names they use, and its notebook."""
+    """The exercises of a chapter, or of an excursion: their names, and the notebook."""
 
-    def __init__(self, number):
-        self.number = number
-        module = importlib.import_module(f"tutorial_exercises.chapter_{number:02d}")
+    def __init__(self, number, module=""):
+        self.module = module or f"chapter_{number:02d}"
+        module = importlib.import_module(f"tutorial_exercises.{self.module}")
         self.source = Path(module.__file__).read_text(encoding="utf-8")
         self.names = vars(module)
         find("")  # imports all chapters
-        own = {task for task in EXERCISES.values() if task.chapter == number}
+        every = {*EXERCISES.values()}
+        own = [task for task in every if task.solution.__module__ == module.__name__]
         self.exercises = sorted(own, key=lambda task: task.order)
+        self.number = self.exercises[0].chapter
 
     def notebook_path(self):
-        """Return the path of the chapter's notebook, or None."""
-        pattern = f"{self.number:02d}_*.ipynb"
-        return next((ROOT / "notebooks").glob(pattern), None)
+        """Return the path of the notebook, or None."""
+        is_chapter = self.module.startswith("chapter_")
+        name = f"{self.number:02d}_*" if is_chapter else self.module
+        return next((ROOT / "notebooks").glob(f"{name}.ipynb"), None)
 
     @property
     def notebook(self):
@@ -96,3 +99,9 @@ def chapters():
     """Return every chapter of the book that has exercises."""
     paths = sorted((ROOT / "tutorial_exercises").glob("chapter_??.py"))
     return [Chapter(int(path.stem[-2:])) for path in paths]
+
+
+def excursions():
+    """Return every excursion whose exercises stand in a file of its name."""
+    paths = sorted((ROOT / "tutorial_exercises").glob("x_*.py"))
+    return [Chapter(path.stem[2], path.stem) for path in paths]

@@ -12,6 +12,7 @@ from tutorial_lib.attention import (
     MultiHeadAttention,
     scaled_dot_product_attention,
 )
+from tutorial_lib.attention_only import AttentionOnly
 from tutorial_lib.gpt import GPT
 from tutorial_lib.interpret import attention_knockout, record_attention
 from tutorial_lib.llama import Llama
@@ -100,6 +101,7 @@ class Translation(nn.Module):
 
 
 MODELS = {
+    "AttentionOnly": lambda: AttentionOnly(13, 8, 2, 1, max_tokens=8),
     "GPT": lambda: GPT(13, 8, 2, 1, max_tokens=8),
     "Llama": lambda: Llama(13, 8, 2, 1, num_kv_heads=1, d_ff=16),
     "Transformer": Translation,

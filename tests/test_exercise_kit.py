@@ -484,6 +484,13 @@ def test_the_progress_of_a_chapter_is_asked_for_by_its_number(chapter):
     assert len(progress(chapter).rows) == len(IN_4) >= 4
 
 
+def test_an_excursion_s_exercises_are_asked_for_by_its_letter():
+    headings = [heading for _, heading in progress("A").rows]
+    assert headings[0] == "Exercise A.1 · Rollout" and len(headings) == 3
+    assert "A.1, A.2, A.3" in check("A.9").message
+    assert "chapters 1 to " in progress("B").message
+
+
 def test_an_instance_is_told_from_its_class():
     message = check(EXERCISES["99.4"](1, 1, 1)).message
     assert message == "This exercise asks for a class ExampleScores."

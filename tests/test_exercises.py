@@ -9,12 +9,12 @@ import inspect
 import re
 
 import pytest
-from exercise_chapters import Chapter, chapters, define, tags, text_of
+from exercise_chapters import Chapter, chapters, define, excursions, tags, text_of
 
 from tutorial_exercises import check
 from tutorial_lib.definitions import functions_of
 
-BOOK = chapters()
+BOOK = [*chapters(), *excursions()]
 CHAPTERS = [Chapter(99), *BOOK]
 TASKS = [task for chapter in CHAPTERS for task in chapter.exercises]
 

@@ -10,13 +10,14 @@ import re
 from pathlib import Path
 
 import pytest
-from exercise_chapters import chapters, define
+from exercise_chapters import chapters, define, excursions
 from mutants import mutants
 
 from tutorial_exercises import check
 
 SEED, MOST = 1, 20
-TASKS = [(chapter, task) for chapter in chapters() for task in chapter.exercises]
+BOOK = [*chapters(), *excursions()]
+TASKS = [(chapter, task) for chapter in BOOK for task in chapter.exercises]
 
 
 def equivalents():

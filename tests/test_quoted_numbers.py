@@ -118,11 +118,6 @@ def quotes_of_real_model():
     known = RESULTS.results(BENCHMARKS)
     faster = known["real_model.faster.200"]
     yield "12", "kv-memory", f"{faster} times as fast with its cache"
-    for length in ("50", "200"):
-        speeds = []
-        for name in ("cache", "none"):
-            speeds.append(known[f"real_model.{name}.{length}.speed"])
-        yield "x_real", "sample-after", f"| {length} | {speeds[0]} | {speeds[1]} |"
     for name, told in (("cache", "with a KV cache"), ("none", "without")):
         few = known[f"real_model.{name}.50.speed"]
         many = known[f"real_model.{name}.200.speed"]
@@ -138,9 +133,6 @@ def quotes_of_real_model():
     first, second, third = needed["zero_ablated"]
     told = f"three raise the loss by more than 3 nats: {first}, {second} and {third}."
     yield "x_real", "previous-answer", told
-    [row] = RESULTS.read(BENCHMARKS, "head_ablations.csv", layer="16", head="0")
-    losses = [round(float(row[name]), 1) for name in ("intact", "zero_ablated")]
-    yield "13", "real-models", f"rises from {losses[0]} to {losses[1]}"
     first, second = needed["mean_ablated"]
     yield "x_real", "previous-answer", f"only {first} and {second} do"
 

@@ -10,7 +10,7 @@ from tools.notebooks import chapters, code_cells, read_notebook, source_of, tags
 from tutorial_lib.definitions import as_python
 
 ROOT = Path(__file__).parents[1]
-EXERCISES = sorted((ROOT / "tutorial_exercises").glob("chapter_*.py"))
+EXERCISES = sorted((ROOT / "tutorial_exercises").glob("[cx]*_*.py"))
 # What is not said, and what is said instead. Where a word has an ordinary use, too, the
 # expression leaves that out: "in place of", "the error rate", "GPU memory".
 TEXT = {

@@ -242,7 +242,7 @@ def _library():
     for package in PACKAGES:
         for path in sorted((ROOT / package).rglob("*.*")):
             name = path.relative_to(ROOT).as_posix()
-            if re.fullmatch(r"tutorial_exercises/chapter_\d\d.py", name):
+            if re.fullmatch(r"tutorial_exercises/(chapter_\d\d|x_\w+).py", name):
                 files[name] = without_answers(read_text(path))
             elif path.suffix != ".pyc":
                 files[name] = path.read_bytes()

@@ -5,9 +5,10 @@ answer and what is not yet.
 
 For authors
 -----------
-The exercises of a chapter stand in `chapter_NN.py`, which is found by its name. This is
-a whole exercise. With `tolerance=`, `seconds=` and, for a tuple that is returned,
-`axes={"weights": "query key", …}` it has more options::
+The exercises of a chapter stand in `chapter_NN.py`, those of an excursion in a file of
+the name of its notebook, and they are found by these names. This is a whole exercise.
+With `tolerance=`, `seconds=` and, for a tuple that is returned, `axes={"weights":
+"query key", …}` it has more options::
 
     import torch
 

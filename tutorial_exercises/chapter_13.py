@@ -7,89 +7,8 @@ import torch
 from tutorial_exercises import Exercise
 
 
-@Exercise("13.1", "Rollout", axes="batch query key")
-def attention_rollout(maps):
-    """Combine the attention weights of all layers: (batch, token, token)."""
-    tokens = maps[0].shape[-1]
-    total = torch.eye(tokens)
-    for weights in maps:
-        mean = weights.mean(dim=1)  # (batch, token, token)
-        half = (mean + torch.eye(tokens)) / 2
-        total = half @ total
-    return total
-
-
-@attention_rollout.oracle
-def _(maps):
-    """Let every token add up what the tokens that it attends to have."""
-    batch, heads, tokens, _ = maps[0].shape
-    total = torch.eye(tokens).repeat(batch, 1, 1)
-    for weights in maps:
-        after = total / 2
-        for b in range(batch):
-            for i in range(tokens):
-                for j in range(tokens):
-                    weight = sum(weights[b, h, i, j] for h in range(heads)) / heads
-                    after[b, i] += weight * total[b, j] / 2
-        total = after
-    return total
-
-
-def attention_maps(layers, batch=2, heads=3, tokens=4):
-    """Make a list of weights (batch, head, token, token), one for each layer."""
-    scores = 2 * torch.randn(layers, batch, heads, tokens, tokens)
-    return [*scores.softmax(dim=-1)]
-
-
-@attention_rollout.cases
-def _():
-    yield "one layer", attention_maps(1)
-    label = "two layers, and three"
-    yield label, attention_maps(2)
-    yield label, attention_maps(3)
-    yield "as many heads as tokens", attention_maps(2, batch=3, heads=3, tokens=3)
-
-
-attention_rollout.hints = """
-- Begin with the identity: before the first layer every token is itself.
-- After a layer a token is half what it attends to and half itself, by the residual
-  connection: the mean over the heads plus the identity, divided by 2.
-- The second layer attends to the outputs of the first: multiply from the left, `half @
-  total`.
-"""
-
-attention_rollout.mistakes = """
-The residual connection is missing: add the identity to the mean, and divide by 2.
-    (mean + torch.eye(tokens)) / 2 → mean
-Your rows sum to more than 1: divide the mean plus the identity by 2.
-    (mean + torch.eye(tokens)) / 2 → mean + torch.eye(tokens)
-You multiply the layers in the wrong order. A later layer attends to the outputs of the
-earlier ones: `half @ total`.
-    half @ total → total @ half
-You multiply element by element. Weighted sums over tokens are a matrix product, `@`.
-    half @ total → half * total
-You add the layers up. The second attends to the outputs of the first: multiply them.
-    half @ total → (total + half) / 2
-Only the last layer is left. Multiply it by the product of those before it.
-    half @ total → half
-You take the first head only. Take the mean over all heads.
-    weights.mean(dim=1) → weights[:, 0]
-You take the maximum over the heads. That is a variant: here, take the mean.
-    weights.mean(dim=1) → weights.amax(dim=1)
-You take the sum over the heads, so the rows sum to more than 1. Take the mean.
-    weights.mean(dim=1) → weights.sum(dim=1)
-You transpose the weights. Rows are queries and columns are keys: leave them so.
-    weights.mean(dim=1) → weights.mean(dim=1).mT
-You take the mean over the batch. Heads are the second axis: `mean(dim=1)`.
-    weights.mean(dim=1) → weights.mean(dim=0)
-right:
-    half = (mean + torch.eye(tokens)) / 2 → total = (mean @ total + total) / 2
-    and total = half @ total →
-"""
-
-
 @Exercise(
-    "13.2", "A previous-token head", axes={"W_Q": "token d_k", "W_K": "token d_k"}
+    "13.1", "A previous-token head", axes={"W_Q": "token d_k", "W_K": "token d_k"}
 )
 def previous_token_head(tokens):
     """Return W_Q and W_K (token, token) of a previous-token head."""
@@ -188,7 +107,7 @@ right:
 """
 
 
-@Exercise("13.3", "Activation patching", axes="batch token d_model")
+@Exercise("13.2", "Activation patching", axes="batch token d_model")
 def patched_run(layers, clean, corrupted, layer, position):
     """Return the last hidden states of the corrupted run with one of them patched."""
     for i, run_layer in enumerate(layers):
@@ -269,83 +188,81 @@ right:
 """
 
 
-@Exercise("13.4", "Does an explanation survive?", axes="batch")
-def comprehensiveness(metric, inputs, attributions, k, blank):
-    """Occlude the k tokens with the largest attributions; return the drops."""
-    largest = attributions.topk(k, dim=-1).indices  # (batch, k)
-    occluded = inputs.scatter(1, largest, blank)
-    return metric(inputs) - metric(occluded)
+@Exercise("13.3", "Direct logit attribution", axes="batch head")
+def head_contributions(context, W_O, direction):
+    """Return what each head adds to the logit difference: (batch, head)."""
+    _, num_heads, d_k = context.shape
+    contributions = []
+    for head in range(num_heads):
+        columns = W_O[:, head * d_k : (head + 1) * d_k]  # (d_model, d_k)
+        output = context[:, head] @ columns.T  # (batch, d_model)
+        contributions.append((output * direction).sum(dim=-1))
+    return torch.stack(contributions, dim=1)
 
 
-@comprehensiveness.oracle
-def _(metric, inputs, attributions, k, blank):
-    """Occlude the tokens with the largest attributions one by one, then ask."""
-    occluded = inputs.clone()
-    for row, scores in zip(occluded, attributions, strict=True):
-        order = sorted(range(len(scores)), key=lambda i: -float(scores[i]))
-        for i in order[:k]:
-            row[i] = blank
-    return metric(inputs) - metric(occluded)
+@head_contributions.oracle
+def _(context, W_O, direction):
+    """Multiply all out, number by number."""
+    batch, num_heads, d_k = context.shape
+    contributions = torch.zeros(batch, num_heads)
+    for b in range(batch):
+        for head in range(num_heads):
+            for i in range(d_k):
+                column = W_O[:, head * d_k + i]
+                read = context[b, head, i]
+                contributions[b, head] += read * column.dot(direction[b])
+    return contributions
 
 
-def product(words):
-    """Return a number for each text, in which the words interact."""
-    x = words.float()
-    return x.sqrt().sum(dim=1) + (x[:, 1:] * x[:, :-1]).sum(dim=1)
+def written_by_heads(batch, heads, d_k, d_model):
+    """Make what heads have read, the matrix that writes it, and directions."""
+    context = torch.randn(batch, heads, d_k)
+    W_O = torch.randn(d_model, heads * d_k)
+    return context, W_O, torch.randn(batch, d_model)
 
 
-def texts(batch, tokens):
-    """Return a metric, texts, and attributions: no two of a text are equal in size."""
-    words = torch.randint(1, 9, (batch, tokens))
-    sizes = torch.rand(batch, tokens).argsort(dim=-1) + 1.0
-    signs = torch.randint(2, (batch, tokens)) * 2 - 1
-    return product, words, sizes * signs
-
-
-@comprehensiveness.cases
+@head_contributions.cases
 def _():
-    yield "one token of each text", *texts(4, 6), 1, 9
-    for k, blank in ((2, 0), (3, 7), (5, 1)):
-        yield "several tokens at once", *texts(5, 5), k, blank
-    yield "nothing is occluded, and the metric does not drop", *texts(3, 4), 0, 0
+    yield "two heads", *written_by_heads(3, 2, 4, 8)
+    yield "three heads, and W_O is not square", *written_by_heads(2, 3, 2, 5)
+    yield "as many texts as heads", *written_by_heads(3, 3, 3, 9)
 
 
-comprehensiveness.hints = """
-- `attributions.topk(k, dim=-1).indices` are the positions to occlude, k in each text.
-- `inputs.scatter(1, positions, blank)` returns a copy with blanks there; the inputs
-  stay as they are.
-- The drop of the metric is `metric(inputs) - metric(occluded)`, with all k tokens
-  occluded at once.
+head_contributions.hints = """
+- Of W_O, head number `head` has the columns from `head * d_k` to `(head + 1) * d_k`.
+- What it adds to the residual stream is `context[:, head] @ columns.T`, a vector
+  (batch, d_model).
+- Its contribution to the logit difference is the dot product with `direction`: multiply
+  the two vectors and sum over d_model.
 """
 
-comprehensiveness.mistakes = """
-You occlude the tokens with the smallest attributions.
-    topk(k, dim=-1) → topk(k, dim=-1, largest=False)
-You go by the absolute value of the attributions. One below 0 speaks against the
-prediction: occlude the tokens with the largest.
-    attributions.topk(k, dim=-1) → attributions.abs().topk(k, dim=-1)
-You subtract the wrong way round: return `metric(inputs) - metric(occluded)`.
-    metric(inputs) - metric(occluded) → metric(occluded) - metric(inputs)
-You return the metric with the tokens occluded. Return how much it drops.
-    metric(inputs) - metric(occluded) → metric(occluded)
-You keep the tokens with the largest attributions and occlude all the others.
-    occluded = inputs.scatter(1, largest, blank) → kept = inputs.gather(1, largest)
-        occluded = torch.full_like(inputs, blank).scatter(1, largest, kept)
-You occlude with 0. Occlude with `blank`.
-    scatter(1, largest, blank) → scatter(1, largest, 0)
-You occlude one token, whatever k is.
-    topk(k, dim=-1) → topk(min(k, 1), dim=-1)
-You occlude the same positions in every text. Each text has attributions of its own.
-    attributions.topk(k, dim=-1) → attributions[:1].expand_as(attributions).topk(k, dim=-1)
-You occlude one token at a time and add up the drops. Occlude all k at once: where words
-interact, the drop is not that sum.
-    return metric(inputs) - metric(occluded) → drop = torch.zeros(len(inputs))
-        for position in largest.split(1, dim=1):
-            drop += metric(inputs) - metric(inputs.scatter(1, position, blank))
-        return drop
-You return one number. Return one for each text.
-    metric(inputs) - metric(occluded) → (…).mean()
+head_contributions.mistakes = """
+You take rows of W_O. A head's block are d_k of its columns.
+    columns = W_O[:, head * d_k : (head + 1) * d_k]  # (d_model, d_k) → columns = W_O[head * d_k : (head + 1) * d_k].T
+You take every so many columns. The columns of a head are side by side.
+    W_O[:, head * d_k : (head + 1) * d_k] → W_O[:, head::num_heads]
+You take the columns of the first head for all of them.
+    W_O[:, head * d_k : (head + 1) * d_k] → W_O[:, :d_k]
+You take what the first head has read for all of them.
+    context[:, head] @ columns.T → context[:, 0] @ columns.T
+You take the length of what a head adds. Its contribution is the dot product with
+`direction`, which may be negative.
+    (output * direction).sum(dim=-1) → output.norm(dim=-1)
+    (output * direction).sum(dim=-1) → (output * direction).sum(dim=-1).abs()
+You divide by lengths, as for a cosine. A contribution is the dot product itself.
+    (output * direction).sum(dim=-1) → torch.cosine_similarity(output, direction)
+    (output * direction).sum(dim=-1) → (output * direction).sum(dim=-1) / direction.norm(dim=-1)
+You take the mean over d_model. A dot product is a sum.
+    (output * direction).sum(dim=-1) → (output * direction).mean(dim=-1)
+You add the heads up. Return the contribution of each.
+    torch.stack(contributions, dim=1) → sum(contributions)
+You return (head, batch): stack along axis 1.
+    torch.stack(contributions, dim=1) → torch.stack(contributions)
+You return shares that sum to 1. Return the contributions as they are.
+    return torch.stack(contributions, dim=1) → contributions = torch.stack(contributions, dim=1)
+        return contributions / contributions.sum(dim=1, keepdim=True)
 right:
-    occluded = inputs.scatter(1, largest, blank) → occluded = inputs.clone()
-        occluded[torch.arange(len(inputs))[:, None], largest] = blank
+    contributions = [] → return torch.einsum("bhk,dhk,bd->bh", context, W_O.view(-1, num_heads, d_k), direction)
+    output = context[:, head] @ columns.T  # (batch, d_model) → towards = direction @ columns  # (batch, d_k)
+    and (output * direction).sum(dim=-1) → (context[:, head] * towards).sum(dim=-1)
 """

@@ -92,7 +92,8 @@ def progress(chapter=None):
         number = str(chapter).lstrip("0")
         own = [one for one in exercises if str(one.chapter) == number]
         if not own:
-            first, last = exercises[0].chapter, exercises[-1].chapter
+            chapters = [one.chapter for one in exercises if not one.order[0]]
+            first, last = chapters[0], chapters[-1]
             message = f"There are exercises in chapters {first} to {last}."
             return Card("unknown", f"There is no chapter {chapter!r}", message)
         exercises = own

@@ -31,7 +31,8 @@ class Known(NamedTuple):
 class Exercise:
     """A task: its solution, an oracle, steps that try an answer, and known mistakes.
 
-    number: as in the notebook's heading; what stands before the dot is the chapter.
+    number: as in the notebook's heading, "7.2"; what stands before the dot is the
+        chapter, or an excursion's letter, as in "A.2".
     axes: names of the output's axes, with spaces between: "query key"; where a tuple is
         returned, {name of a part: its axes}.
     tolerance: largest absolute difference that counts as equal.
@@ -42,8 +43,10 @@ class Exercise:
 
     def __init__(self, number, title, *, axes="", tolerance=1e-5, seconds=5.0):
         self.number = number
-        self.order = [*map(int, number.split("."))]
-        self.chapter = self.order[0]
+        chapter, _, place = number.partition(".")
+        is_excursion = not chapter.isdigit()
+        self.chapter = chapter if is_excursion else int(chapter)
+        self.order = (is_excursion, self.chapter, int(place))
         self.heading = f"Exercise {number} · {title}"
         self.axes = axes
         self.tolerance = tolerance
@@ -167,8 +170,8 @@ def find(key):
 
 @cache
 def load_chapters():
-    """Import the exercises of every chapter, once."""
+    """Import the exercises of every chapter and excursion, once."""
     package = importlib.import_module(__package__)
     for module in pkgutil.iter_modules(package.__path__):
-        if re.fullmatch(r"chapter_\d\d", module.name):
+        if re.fullmatch(r"chapter_\d\d|x_\w+", module.name):
             importlib.import_module(f"{__package__}.{module.name}")

@@ -197,20 +197,19 @@ function induction(root, data, host) {
       model.maps[layer][row * tokens + column]));
     const [asks, follows] = [query, sought(1, query)[0]?.[1]].map((i) => quote(names[i]));
     const ofOne = sum(weights[0]) / (weights[0].length || 1);
-    const here = `${sum(weights[1]).toFixed(2)} on ${follows}`;
-    const before = `${ofOne.toFixed(2)} on the ${asks} before it`;
-    const looks = weights[0].length
-      ? [off[1] ? "" : `layer 1 has ${here}, which followed ${asks} earlier,`,
-        off[0] ? "" : `layer 0 has, at that ${follows}, ${before},`,
-        off[0] && off[1] ? "" : "and"]
-      : ["there is nothing to go on from, since it stands here for the first time;"];
+    const here = `${sum(weights[1]).toFixed(2)} to ${follows}`;
+    const before = `${ofOne.toFixed(2)} to the ${asks} before it`;
+    const attended = weights[0].length
+      ? [off[1] ? "" : `layer 1 gives ${here}, which followed ${asks} earlier;`,
+        off[0] ? "" : `layer 0 gives, from that ${follows}, ${before};`]
+      : ["which stands here for the first time,"];
     return [
       step ? `After ${step} steps` : "Not trained yet:",
       missing.length ? `and without the head of ${missing.join(" and ")},` : "",
       `${(100 * score.accuracy).toFixed(0)} % of the letters that can be known are right.`,
-      `At ${asks}, position ${query},`,
-      ...looks,
-      `the model goes on with ${quote(toLetter(best))} (${probs[best].toFixed(2)}).`,
+      `From ${asks}, position ${query},`,
+      ...attended,
+      `the model predicts ${quote(toLetter(best))} (${probs[best].toFixed(2)}).`,
     ].filter(Boolean).join(" ");
   }
 
