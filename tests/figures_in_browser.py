@@ -70,7 +70,9 @@ architecture = maker(figures.show_architecture, CODE)
 attention = maker(figures.show_attention, WEIGHTS, WORDS, layer=0)
 generation = maker(figures.show_generation, LOGITS, BACKWARD, TEXT, TEXT)
 induction = maker(figures.show_induction)
-kernel_regression = maker(figures.show_kernel_regression, X, Y, query=1.2, width=0.6)
+kernel_regression = maker(
+    figures.show_kernel_regression, X, Y, query=1.2, bandwidth=0.6
+)
 learning = maker(
     figures.show_learning, KEYS, PLACES, labels=TOWNS, landmarks={"middle": [1, 0.5]}
 )

@@ -5,6 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from tutorial_lib.attention import AdditiveAttention
 from tutorial_lib.interpret import (
     ablate_head,
     attention_knockout,
@@ -14,6 +15,7 @@ from tutorial_lib.interpret import (
     record_attention,
     rollout,
 )
+from tutorial_lib.windows import SwinBlock
 
 
 @pytest.fixture(autouse=True)
@@ -261,3 +263,33 @@ def test_a_knockout_that_does_not_fit_the_scores_is_refused():
         attention_knockout([layer], forbidden),
     ):
         layer(x, x, x)
+
+
+def test_within_windows_a_knockout_is_the_same_for_all_windows_and_heads():
+    block = SwinBlock(16, 4, side=4, window_size=2, shift=1).eval()
+    images = torch.randn(4, 4, 4, 16)
+    forbidden = torch.zeros(4, 4, dtype=torch.bool)
+    forbidden[3, 0] = True
+    with record_attention(block) as plain:
+        block(images)
+    with attention_knockout([block.attention], forbidden), record_attention(block) as m:
+        block(images)
+    weights = m["attention"]
+    assert weights[..., 3, 0].eq(0).all()
+    assert weights[plain["attention"] == 0].eq(0).all()
+    for axes in ((1, 4, 4, 4), (4, 4, 4)):
+        message = "does not fit the scores .batch, window, head, query, key. ="
+        with (
+            pytest.raises(ValueError, match=message),
+            attention_knockout([block.attention], forbidden.expand(axes)),
+        ):
+            block(images)
+
+
+def test_a_knockout_of_additive_attention_has_the_axes_of_its_scores():
+    layer = AdditiveAttention(4, 4, 8)
+    queries, keys = torch.randn(2, 1, 4), torch.randn(2, 3, 4)
+    forbidden = torch.tensor([[[True, False, False]], [[False, False, True]]])
+    with attention_knockout([layer], forbidden), record_attention(layer) as maps:
+        layer(queries, keys, keys)
+    assert maps[""].reshape(2, 1, 3).eq(0).equal(forbidden)

@@ -388,6 +388,20 @@ def test_a_text_ends_with_its_eos_even_within_a_draft():
 
 
 @torch.no_grad()
+def test_no_token_ends_a_text_unless_it_is_named():
+    torch.manual_seed(0)
+    model = GPT(4, 16, 2, 2, max_tokens=30)
+    prompt = torch.tensor([[1]])
+    endless = generate(model, prompt, KVCache(), sample, max_new_tokens=20)[0].tolist()
+    for eos in range(4):
+        torch.manual_seed(0)
+        model = GPT(4, 16, 2, 2, max_tokens=30)
+        [text] = generate(model, prompt, KVCache(), sample, max_new_tokens=20, eos=eos)
+        assert len(endless) == 20 and eos in endless
+        assert text.tolist() == endless[: endless.index(eos) + 1]
+
+
+@torch.no_grad()
 def test_a_state_that_is_handed_in_can_be_used_again():
     torch.manual_seed(0)
     model = GPT(20, 16, 2, 2, max_tokens=30)

@@ -5,6 +5,7 @@ import http.server
 import socket
 import threading
 import zipfile
+from pathlib import Path
 
 import pytest
 
@@ -281,3 +282,8 @@ def test_a_zip_that_cannot_be_unpacked_is_named_with_the_way_out(zipped, how):
     assert "\n" not in message
     assert message.startswith(f"{zipped} cannot be read: ")
     assert f"Download {downloads.TATOEBA} (again) and save it there" in message
+
+
+def test_a_folder_of_the_user_s_home_may_be_written_with_a_tilde(monkeypatch):
+    monkeypatch.setenv("TUTORIAL_DATA", "~/data")
+    assert downloads.cache_folder() == Path.home() / "data"

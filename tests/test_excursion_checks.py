@@ -1,4 +1,4 @@
-"""The checks of three excursions' exercises tell right answers from likely mistakes.
+"""The checks of the excursions' exercises tell right answers from likely mistakes.
 
 They stand on the pages: their cells are run here.
 """
@@ -9,13 +9,14 @@ import pytest
 import torch
 
 from tools.notebooks import read_notebook, source_of
+from tutorial_lib.kernels import gaussian
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 
 
 def names_on(page, *cells):
     """Run cells of a page by name, and return what they define."""
-    names = {"torch": torch}
+    names = {"torch": torch, "gaussian": gaussian}
     sources = {c["id"]: source_of(c) for c in read_notebook(NOTEBOOKS / page)["cells"]}
     for cell in cells:
         exec(sources[cell], names)
@@ -109,10 +110,12 @@ def first_of_each_group(weight, num_heads, num_kv_heads):
     [
         (LLAMA["pool_heads_solved"], "✓"),
         (lambda weight, heads, kv: None, "⬜"),
+        (lambda weight, heads, kv: ..., "⬜"),
+        (lambda weight, heads, kv: weight[:8].numpy(), "✗ Return a tensor of torch"),
         (lambda weight, heads, kv: weight, "✗ 2 KV heads with d_k = 4"),
         (added, "✗ You add"),
         (taken_in_turn, "✗ You take the heads in turn"),
-        (first_of_each_group, "✗ Row i"),
+        (first_of_each_group, "✗ You take the first head"),
         (shifted(LLAMA["pool_heads_solved"]), "✗ Row i"),
     ],
 )
@@ -161,3 +164,113 @@ def from_no_period(degrees, periods):
 )
 def test_the_check_of_whole_periods(function, message):
     assert LONGITUDES["check_encode_longitudes"](function).startswith(message)
+
+
+PYTORCH = names_on(
+    "x_pytorch.ipynb",
+    "cosine-check-code",
+    "cosine-solution",
+    "line-check-code",
+    "line-solution",
+)
+
+
+def unit(vectors, dim=-1):
+    return vectors / vectors.norm(dim=dim, keepdim=True)
+
+
+def squares_without_root(first, second):
+    squares = first.square().sum(dim=-1, keepdim=True) * second.square().sum(dim=-1)
+    return first @ second.mT / squares
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (PYTORCH["cosine_similarities_solved"], "✓"),
+        (lambda a, b: torch.cosine_similarity(a[:, None], b, dim=-1), "✓"),
+        (lambda a, b: None, "⬜"),
+        (lambda a, b: a @ b, "✗ PyTorch raises"),
+        (lambda a, b: unit(b) @ unit(a).mT, "✗ 3 and 4 vectors have 12 pairs"),
+        (lambda a, b: unit(a) @ unit(b).mT * torch.nan, "✗ Some entries are NaN"),
+        (lambda a, b: a @ b.mT, "✗ These are the dot products"),
+        (squares_without_root, "✗ You divide by the sum of the squares"),
+        (lambda a, b: unit(a) @ b.mT, "✗ Only the first"),
+        (lambda a, b: a @ unit(b).mT, "✗ Only the second"),
+        (lambda a, b: unit(a, 0) @ unit(b, 0).mT, "✗ A norm sums the squares"),
+        (lambda a, b: -unit(a) @ unit(b).mT, "✗ These are not the cosines"),
+    ],
+)
+def test_the_check_of_cosines(function, message):
+    assert PYTORCH["check_cosine_similarities"](function).startswith(message)
+
+
+def fit(x, y, *, clears=True, steps=300, error=lambda e: e.square().mean()):
+    """Fit a line as the solution does, or with one thing changed."""
+    line = torch.zeros(2, requires_grad=True)
+    optimizer = torch.optim.SGD([line], lr=0.1)
+    for _ in range(steps):
+        loss = error(line[0] * x + line[1] - y)
+        if clears:
+            optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return line[0].item(), line[1].item()
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (PYTORCH["fit_line_solved"], "✓"),
+        (PYTORCH["least_squares"], "✓"),
+        (lambda x, y: (None, None), "⬜"),
+        (lambda x, y: fit(x, y, steps=0), "✗ Both are still 0"),
+        (lambda x, y: fit(x, y, error=lambda e: e.square().sum()), "✗ The steps grow"),
+        (lambda x, y: (torch.nan, torch.nan), "✗ The steps grow"),
+        (lambda x, y: fit(x, y)[::-1], "✗ You return the intercept first"),
+        (lambda x, y: (3.0, -1.0), "✗ Other points give the same line"),
+        (lambda x, y: fit(x, y, clears=False), "✗ The line is"),
+        (lambda x, y: fit(x, y, steps=5), "✗ The line is"),
+        (lambda x, y: fit(x, y, error=lambda e: e.abs().mean()), "✗ The line is"),
+    ],
+)
+def test_the_check_of_a_fitted_line(function, message):
+    assert PYTORCH["check_fit_line"](function).startswith(message)
+
+
+LINES = names_on(
+    "x_bandwidth.ipynb", "definition", "linear-check-code", "linear-solution"
+)
+LOCAL = LINES["local_linear_solved"]
+
+
+def weighted_mean(queries, keys, values, kernel):
+    return LINES["kernel_weights"](queries[:, None] - keys, kernel) @ values
+
+
+def wrong_side(queries, keys, values, kernel):
+    mean = weighted_mean(queries, keys, values, kernel)
+    return 2 * mean - LOCAL(queries, keys, values, kernel)
+
+
+def one_line_for_all(queries, keys, values, kernel):
+    terms = torch.stack([keys, torch.ones_like(keys)], dim=1)
+    slope, height = torch.linalg.lstsq(terms, values[:, None]).solution[:, 0]
+    return slope * queries + height
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (LOCAL, "✓"),
+        (lambda q, k, v, kernel: None, "⬜"),
+        (lambda q, k, v, kernel: v, "✗ 7 queries have outputs of shape"),
+        (lambda q, k, v, kernel: q * torch.nan, "✗ Some outputs are NaN"),
+        (weighted_mean, "✗ This is the weighted mean"),
+        (wrong_side, "✗ You go the wrong way"),
+        (lambda q, k, v, kernel: 2 * LOCAL(q, k, v, kernel), "✗ Values on a straight"),
+        (one_line_for_all, "✗ Right on lines"),
+    ],
+)
+def test_the_check_of_local_lines(function, message):
+    assert LINES["check_local_linear"](function).startswith(message)

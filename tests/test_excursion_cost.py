@@ -68,7 +68,7 @@ def solved(old="", new=""):
         ("return torch.cat(outputs)", "...", "⬜"),
         ("torch.cat(outputs)", "torch.cat(outputs)[1:]", "✗ 8 queries have outputs"),
         ("range(0, first + 1, ", "range(0, len(K), ", "✗ Not PyTorch's outputs"),
-        ("triu(1)", "triu(0)", "✗ Not PyTorch's outputs"),
+        ("triu(1)", "triu(0)", "✗ There is nan"),
         ("start == first", "start > first", "✗ Not PyTorch's outputs"),
         ("correction * numerator", "numerator", "✗ Not PyTorch's outputs"),
     ],
@@ -77,23 +77,99 @@ def test_the_check_says_what_is_wrong_with_tiles(old, new, message):
     assert NAMES["check_tiles"](solved(old, new)).startswith(message)
 
 
-def test_the_check_wants_no_tiles_of_the_future_and_no_whole_matrix():
-    def attends_to_all(Q, K, V, block_size):
-        return NAMES["attention_in_blocks"](Q, K, V, block_size)
-
-    def with_matrix(Q, K, V, block_size):
-        future = torch.ones(len(Q), len(K)).triu(1).bool()
-        scores = (Q @ K.T / K.shape[-1] ** 0.5).masked_fill(future, -torch.inf)
-        return scores.softmax(dim=-1) @ V
-
-    assert "mask the tiles" in NAMES["check_tiles"](attends_to_all)
-    assert "skip them" in NAMES["check_tiles"](with_matrix)
-    assert "holds more" in NAMES["check_tiles"](with_everything_held(solved()))
+def with_matrix(Q, K, V, block_size):
+    future = torch.ones(len(Q), len(K)).triu(1).bool()
+    scores = (Q @ K.T / K.shape[-1] ** 0.5).masked_fill(future, -torch.inf)
+    return scores.softmax(dim=-1) @ V
 
 
-def with_everything_held(function):
-    def hold(Q, K, V, block_size):
-        held = torch.zeros(len(Q), len(K))
-        return function(Q, K, V, block_size) + held[0, 0]
+def row_by_row(attend):
+    """Return causal attention of a block of queries to all keys up to its end."""
 
-    return hold
+    def attention(Q, K, V, block_size):
+        outputs = []
+        for first in range(0, len(Q), block_size):
+            queries = Q[first : first + block_size]
+            end = first + len(queries)
+            mask = torch.ones(len(queries), end).tril(first).bool()
+            outputs.append(attend(queries, K[:end], V[:end], mask))
+        return torch.cat(outputs)
+
+    return attention
+
+
+def by_softmax(queries, keys, values, mask):
+    scores = (queries @ keys.T / keys.shape[-1] ** 0.5).masked_fill(~mask, -torch.inf)
+    return scores.softmax(dim=-1) @ values
+
+
+def by_pytorch(queries, keys, values, mask):
+    return torch.nn.functional.scaled_dot_product_attention(
+        queries, keys, values, attn_mask=mask
+    )
+
+
+def without_maximum(queries, keys, values, mask):
+    scores = (queries @ keys.T / keys.shape[-1] ** 0.5).masked_fill(~mask, -torch.inf)
+    exp_scores = scores.exp()
+    return exp_scores @ values / exp_scores.sum(dim=-1, keepdim=True)
+
+
+def attends_to_all(Q, K, V, block_size):
+    return NAMES["attention_in_blocks"](Q, K, V, block_size)
+
+
+def not_a_number(Q, K, V, block_size):
+    outputs = solved()(Q, K, V, block_size)
+    outputs[0] = torch.nan
+    return outputs
+
+
+def with_everything_held(Q, K, V, block_size):
+    held = torch.zeros(len(Q), len(K))
+    return solved()(Q, K, V, block_size) + held[0, 0]
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (attends_to_all, "✗ Queries attend to later keys: mask the tiles"),
+        (with_matrix, "✗ Right, but tiles of the future are computed: skip them"),
+        (row_by_row(by_softmax), "✗ Right, but it holds more"),
+        (row_by_row(by_pytorch), "✗ Right, but PyTorch's own"),
+        (row_by_row(without_maximum), "✗ With scores in the hundreds"),
+        (with_everything_held, "✗ Right, but it holds more"),
+        (not_a_number, "✗ There is nan"),
+        (lambda Q, K, V, block_size: Q * torch.nan, "✗ There is nan"),
+    ],
+)
+def test_the_check_wants_an_online_softmax_in_tiles(function, message):
+    assert NAMES["check_tiles"](function).startswith(message)
+
+
+def keys_outside(Q, K, V, block_size):
+    """Go through the keys outside and the queries inside, with sums for all queries."""
+    maximum = torch.full((len(Q), 1), -torch.inf)
+    total = torch.zeros(len(Q), 1)
+    outputs = torch.zeros(len(Q), V.shape[-1])
+    for start in range(0, len(K), block_size):
+        for first in range(start, len(Q), block_size):
+            rows = slice(first, first + block_size)
+            keys = K[start : start + block_size]
+            scores = Q[rows] @ keys.T / K.shape[-1] ** 0.5
+            if first == start:
+                future = torch.ones_like(scores).triu(1).bool()
+                scores = scores.masked_fill(future, -torch.inf)
+            new = torch.maximum(maximum[rows], scores.amax(dim=-1, keepdim=True))
+            factor = (maximum[rows] - new).exp()
+            exp_scores = (scores - new).exp()
+            sums = exp_scores.sum(dim=-1, keepdim=True)
+            total[rows] = factor * total[rows] + sums
+            values = V[start : start + block_size]
+            outputs[rows] = factor * outputs[rows] + exp_scores @ values
+            maximum[rows] = new
+    return outputs / total
+
+
+def test_the_check_takes_another_right_answer():
+    assert NAMES["check_tiles"](keys_outside).startswith("✓")

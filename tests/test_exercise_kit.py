@@ -139,6 +139,9 @@ def test_gradients_must_arrive_and_be_finite():
         ),
         ([[0, 0]] * 3, "Expected a torch.Tensor, got [[0, 0], [0, 0], [0, 0]]."),
         (None, "Your code returned None."),
+        (torch.zeros(3, 2) + 1j, "Expected real numbers, got a tensor of shape (3, 2)"),
+        ((torch.zeros(3, 2) + 1j, 0), "Expected real numbers, got a tensor of shape"),
+        (torch.zeros(3, 2).to_sparse(), "dense tensor, got a tensor of shape (3, 2),"),
     ],
 )
 def test_a_wrong_tensor_is_told_where_it_differs(got, message):

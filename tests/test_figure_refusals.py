@@ -112,7 +112,7 @@ REFUSED = [
     (lambda: regress([1], [1]), "1 points: pass 2 to 500"),
     (lambda: regress(range(501), range(501)), "501 points: pass 2 to 500"),
     (lambda: regress((2, 2)), "all points lie at x = 2: pass at least two places"),
-    (lambda: regress(width=0), "width must be positive, got 0"),
+    (lambda: regress(bandwidth=0), "bandwidth must be positive, got 0"),
     (lambda: regress(query=torch.nan), "query must be a finite number"),
     (lambda: regress(truth=lambda x: x / 0), "values of truth contain NaN"),
     (lambda: learn(values=[0, 1, 2]), r"values \(key, 2\).* got \(3, 3\) and \(3,\)"),

@@ -176,9 +176,12 @@ def test_figures_say_what_is_seen_at_first():
             "link): the largest weight of 2 of the 2 query tokens that have one.",
         ),
         (
-            show_kernel_regression([0, 1, 2, 3], [0.0, 1, 0, 1], query=1.5, width=0.3),
-            "Kernel regression of 4 points, gaussian kernel of width 0.3. At the query "
-            "1.50 the estimate is 0.50, as if 2.0 of them shared the weight equally.",
+            show_kernel_regression(
+                [0, 1, 2, 3], [0.0, 1, 0, 1], query=1.5, bandwidth=0.3
+            ),
+            "Kernel regression of 4 points, gaussian kernel of bandwidth 0.3. At the "
+            "query 1.50 the estimate is 0.50, as if 2.0 of them shared the weight "
+            "equally.",
         ),
         (
             show_sampling([0.0, 0.0, 0.0, -50.0], "abcd", k=2, prompt="x y"),

@@ -26,7 +26,7 @@ def test_a_kernel_has_the_values_worked_by_hand_on_both_sides(kernel, by_hand):
 
 
 def test_a_width_can_be_learned():
-    width = torch.tensor(0.5, requires_grad=True)
-    gaussian(width)(torch.tensor(1.0)).backward()
+    bandwidth = torch.tensor(0.5, requires_grad=True)
+    gaussian(bandwidth)(torch.tensor(1.0)).backward()
     by_hand = math.exp(-2) * 1 / 0.5**3  # d/dw exp(-1 / 2w²) = exp(-1 / 2w²) / w³
-    assert width.grad.item() == pytest.approx(by_hand)
+    assert bandwidth.grad.item() == pytest.approx(by_hand)

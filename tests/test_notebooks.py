@@ -145,7 +145,8 @@ def test_there_is_a_map_of_weights_and_a_figure_to_move(path):
     if is_excursion(path):
         return
     map_of_weights = re.compile(
-        r"show_heatmaps\(|show_(generation|patch_attention)\(|show_images\(.*weights=",
+        r"show_(heatmaps|attention|generation|patch_attention)\(|"
+        r"show_images\(.*weights=",
         re.DOTALL,
     )
     assert any(map_of_weights.search(source) for source in sources)

@@ -63,6 +63,19 @@ def quotes_of_matching():
         yield "16", "order-ranges", f"| {rule} | {cells[0]} | {cells[1]} |"
 
 
+def quotes_of_sentence_length():
+    """Yield (chapter, cell, text) for each row of chapter 11's table."""
+    models = ("no attention", "additive attention", "dot-product attention")
+    for tokens in ("10", "20", "40", "80", "160"):
+        cells = [tokens]
+        for model in (*models, "Transformer"):
+            rows = RESULTS.read(
+                BENCHMARKS, "sentence_length.csv", model=model, tokens=tokens
+            )
+            cells.append(f"{RESULTS.median(rows, 'epoch_seconds'):.1f}")
+        yield "11", "why-told", f"| {' | '.join(cells)} |"
+
+
 def quotes_of_llama():
     """Yield (chapter, cell, text) for each row of the excursion on Llama."""
     for change in ("GPT-2", "RMSNorm, no biases", "SwiGLU", "RoPE", "GQA"):
@@ -73,6 +86,13 @@ def quotes_of_llama():
         kept = int(rows[0]["cache_bytes_per_token"])
         numbers = f"| {', '.join(losses)} | {steps:,} | {parameters:,} | {kept:,} |"
         yield "x_llama", "changes", f"{change} {numbers}"
+    best = {}
+    for change in ("GPT-2", "RMSNorm, no biases"):
+        rows = RESULTS.read(BENCHMARKS, "llama_search.csv", change=change)
+        best[change] = min(RESULTS.column(rows, "nats_valid"))
+    gpt, rms_norm = best.values()
+    told = f"GPT-2 reached {gpt:.2f} nats and RMSNorm {rms_norm:.2f}."
+    yield "x_llama", "changes", told
 
 
 def quotes_of_clothes():
@@ -95,6 +115,13 @@ def quotes_of_clothes():
 
 def quotes_of_real_model():
     """Yield (chapter, cell, text) for what the excursion on SmolLM2 tells."""
+    known = RESULTS.results(BENCHMARKS)
+    faster = known["real_model.faster.200"]
+    yield "12", "kv-memory", f"{faster} times as fast with its cache"
+    for name, told in (("cache", "with a KV cache"), ("none", "without")):
+        few = known[f"real_model.{name}.50.speed"]
+        many = known[f"real_model.{name}.200.speed"]
+        yield "x_cost", "cache-measured", f"| {told} | {few} | {many} |"
     needed = {}
     for way in ("zero_ablated", "mean_ablated"):
         rises = {}
@@ -110,12 +137,30 @@ def quotes_of_real_model():
     yield "x_real", "previous-answer", f"only {first} and {second} do"
 
 
+def quotes_of_speculative_decoding():
+    """Yield (chapter, cell, text) for the real model with three drafts."""
+    for draft in ("20 layers", "27 layers", "prompt lookup"):
+        cells = []
+        for kind in ("story", "repeat"):
+            rows = RESULTS.read(BENCHMARKS, "speculative.csv", kind=kind, draft=draft)
+            per_pass = statistics.mean(RESULTS.column(rows, "tokens_per_pass"))
+            faster = statistics.mean(RESULTS.column(rows, "faster"))
+            cells.append(f"{per_pass:.1f} | {faster:.1f}")
+        yield "x_speculative", "real-table", f"{draft} | {' | '.join(cells)} |"
+    passes = RESULTS.read(BENCHMARKS, "speculative_passes.csv")
+    ratios = RESULTS.column(passes[1:], "ratio")  # the first is of a single token
+    told = f"takes {min(ratios):.1f} to {max(ratios):.1f} times as long"
+    yield "x_speculative", "real-intro", told
+
+
 QUOTES = [
     *quotes_of_learning_curves(),
     *quotes_of_matching(),
+    *quotes_of_sentence_length(),
     *quotes_of_llama(),
     *quotes_of_clothes(),
     *quotes_of_real_model(),
+    *quotes_of_speculative_decoding(),
 ]
 
 

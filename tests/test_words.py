@@ -60,6 +60,7 @@ EXCEPTIONS = {
     "learning_rate": "the field's word",
     "error_rate": "the field's word",
     "acceptance_rate": "the field's word",
+    "hit_rate": "the field's word",
     "prefix_mask": "the field's word",
     "prefix_masks": "the field's word",
     "slope": "of a line, beside its intercept",

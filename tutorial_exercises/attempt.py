@@ -11,7 +11,7 @@ from torch import nn
 
 from tutorial_lib.definitions import functions_of
 
-from .compare import alike, describe, describe_error, difference
+from .compare import alike, describe, describe_error, difference, unusual
 from .exercise import Wrong
 from .sandbox import TimeUp, call_within
 
@@ -67,6 +67,8 @@ class Attempt:
         if not alike(inputs, self.inputs, 0):
             raise Wrong(CHANGED)
         self._require_all_parts()
+        if unusual(self.output) and not unusual(self.expected()):
+            raise Wrong(unusual(self.output))
         return self.output
 
     def _require_all_parts(self):

@@ -1,4 +1,4 @@
-"""Exercises of chapter 2: kernel regression and the choice of its width."""
+"""Exercises of chapter 2: kernel regression and the choice of its bandwidth."""
 
 import math
 
@@ -10,28 +10,38 @@ from tutorial_lib.kernels import boxcar, epanechnikov, gaussian
 
 
 @Exercise("2.1", "A window that may be empty", axes="query key")
-def boxcar_weights(queries, keys, width):
-    """Distribute each query's attention equally over the keys within the width."""
-    near = ((queries[:, None] - keys).abs() <= width).float()  # (query, key)
+def boxcar_weights(queries, keys, bandwidth):
+    """Distribute each query's attention equally over the keys within the bandwidth."""
+    near = ((queries[:, None] - keys).abs() <= bandwidth).float()  # (query, key)
     total = near.sum(dim=-1, keepdim=True)
     return near / total.clamp(min=1)  # where no key is near: 0 / 1
 
 
 @boxcar_weights.oracle
-def _(queries, keys, width):
+def _(queries, keys, bandwidth):
     weights = torch.zeros(len(queries), len(keys))
     for i, query in enumerate(queries):
-        near = [j for j, key in enumerate(keys) if abs(query - key) <= width]
+        near = [j for j, key in enumerate(keys) if abs(query - key) <= bandwidth]
         for j in near:
             weights[i, j] = 1 / len(near)
     return weights
+
+
+@boxcar_weights.demand("a row for each query, a column for each key")
+def _(answer):
+    shape = answer(torch.rand(2), torch.rand(5), 0.5).shape
+    if shape == answer(torch.rand(4), torch.rand(6), 0.5).shape:
+        return (
+            "Other queries and keys give weights of the same shape: use the arguments "
+            "`queries` and `keys`, not those of the notebook."
+        )
 
 
 @boxcar_weights.cases
 def _():
     label = "near keys get equal weights"
     yield label, torch.tensor([0.4, 1.1, 2.3]), torch.linspace(0, 3, 7), 0.65
-    label = "a key at exactly the width counts as near"
+    label = "a key at exactly the bandwidth counts as near"
     yield label, torch.tensor([1.0, 3.0]), torch.tensor([0.0, 0.5, 2.0, 4.5]), 1.0
     label = "a query with no key near gets weights 0"
     yield label, torch.tensor([0.5, 9, 2]), torch.tensor([0.0, 0.4, 1.8, 2.2]), 0.5
@@ -62,7 +72,7 @@ You divide by sums over the queries. Every query distributes its own attention o
 the KEYS: sum over the last axis.
     dim=-1, keepdim=True → dim=0
 Keys far beyond the query count as near, because a negative difference is below every
-width. Take its absolute value.
+bandwidth. Take its absolute value.
     (queries[:, None] - keys).abs() → (queries[:, None] - keys)
 A softmax of the similarities gives far keys a weight too, because exp(0) is 1. Divide
 the similarities themselves by their sum.
@@ -70,13 +80,13 @@ the similarities themselves by their sum.
 These are similarities: 1 for every near key. The weights of a row sum to 1, so divide
 each row by its sum.
     near / total.clamp(min=1) → near
-A key at exactly the width should count as near: use `<=`, not `<`.
-    <= width → < width
-You compare the square of the difference with the width. Take its absolute value.
+A key at exactly the bandwidth should count as near: use `<=`, not `<`.
+    <= bandwidth → < bandwidth
+You compare the square of the difference with the bandwidth. Take its absolute value.
     .abs() → .square()
-You let keys count up to half the width. The width is how far the window reaches on
-EITHER side.
-    <= width → <= width / 2
+You let keys count up to half the bandwidth. The bandwidth is how far the window reaches
+on EITHER side.
+    <= bandwidth → <= bandwidth / 2
 right:
     total.clamp(min=1) → total.where(total > 0, 1)
     near / total.clamp(min=1) → torch.nan_to_num(near / total)
@@ -84,55 +94,55 @@ right:
 """
 
 
-@Exercise("2.2", "A width for each coordinate", axes="query key")
-def scores_by_widths(queries, keys, widths):
-    """Score by distance, with a width for each coordinate."""
-    differences = (queries[:, None] - keys) / widths  # (query, key, d_k), in widths
+@Exercise("2.2", "A bandwidth for each coordinate", axes="query key")
+def scores_by_bandwidths(queries, keys, bandwidths):
+    """Score by distance, with a bandwidth for each coordinate."""
+    differences = (queries[:, None] - keys) / bandwidths  # (query, key, d_k)
     return -differences.square().sum(dim=-1) / 2  # (query, key)
 
 
-@scores_by_widths.oracle
-def _(queries, keys, widths):
+@scores_by_bandwidths.oracle
+def _(queries, keys, bandwidths):
     scores = torch.zeros(len(queries), len(keys))
     for i, query in enumerate(queries):
         for j, key in enumerate(keys):
-            for q, k, width in zip(query, key, widths, strict=True):
-                scores[i, j] = scores[i, j] - ((q - k) / width) ** 2 / 2
+            for q, k, bandwidth in zip(query, key, bandwidths, strict=True):
+                scores[i, j] = scores[i, j] - ((q - k) / bandwidth) ** 2 / 2
     return scores
 
 
-@scores_by_widths.cases
+@scores_by_bandwidths.cases
 def _():
-    label = "with all widths 1: minus half the squared distance"
+    label = "with all bandwidths 1: minus half the squared distance"
     yield label, torch.randn(4, 2), torch.randn(3, 2), torch.ones(2)
-    label = "each coordinate has its own width"
+    label = "each coordinate has its own bandwidth"
     yield label, torch.randn(4, 2), torch.randn(3, 2), torch.tensor([0.5, 3.0])
 
 
-@scores_by_widths.demand("gradients reach the widths")
+@scores_by_bandwidths.demand("gradients reach the bandwidths")
 def _(answer):
-    widths = torch.tensor([0.5, 3.0], requires_grad=True)
-    answer(torch.randn(4, 2), torch.randn(3, 2), widths)
-    answer.gradients(widths)
+    bandwidths = torch.tensor([0.5, 3.0], requires_grad=True)
+    answer(torch.randn(4, 2), torch.randn(3, 2), bandwidths)
+    answer.gradients(bandwidths)
 
 
-scores_by_widths.hints = """
+scores_by_bandwidths.hints = """
 - `queries[:, None] - keys` holds every difference, (query, key, d_k). Which of its axes
-  do the widths belong to?
-- Divide the differences by the widths first: then every coordinate is measured in
-  widths, and only the squared lengths are missing.
+  do the bandwidths belong to?
+- Divide the differences by the bandwidths first: then every coordinate is measured in
+  bandwidths, and only the squared lengths are missing.
 - A squared length is the sum of squares: `.square().sum(dim=-1)`.
 """
 
-scores_by_widths.mistakes = """
-All coordinates get the same width. Each has its own: divide the differences, (query,
-key, d_k), by the widths, (d_k,), before you sum.
-    / widths → / widths.mean()
-You multiply by the widths: the wider a coordinate, the more it counts. Divide.
-    / widths → * widths
-You divide squares by widths, so that a width of 3 counts as one of √3. Divide the
-differences, and square after that.
-    / widths → / widths.sqrt()
+scores_by_bandwidths.mistakes = """
+All coordinates get the same bandwidth. Each has its own: divide the differences,
+(query, key, d_k), by the bandwidths, (d_k,), before you sum.
+    / bandwidths → / bandwidths.mean()
+You multiply by the bandwidths: the wider a coordinate, the more it counts. Divide.
+    / bandwidths → * bandwidths
+You divide squares by bandwidths, so that a bandwidth of 3 counts as one of √3. Divide
+the differences, and square after that.
+    / bandwidths → / bandwidths.sqrt()
 The half is missing: a Gaussian divides the square by 2.
     sum(dim=-1) / 2 → sum(dim=-1)
 The sign is wrong: far keys get the highest scores.
@@ -150,13 +160,13 @@ These are similarities. The task asks for the scores, before `exp`.
 These are weights. The task asks for the scores, before the softmax.
     -differences.square().sum(dim=-1) / 2 → (…).softmax(dim=-1)
 right:
-    -differences.square().sum(dim=-1) / 2 → -torch.cdist(queries / widths, keys / widths) ** 2 / 2
-    / widths → / (2**0.5 * widths)
+    -differences.square().sum(dim=-1) / 2 → -torch.cdist(queries / bandwidths, keys / bandwidths) ** 2 / 2
+    / bandwidths → / (2**0.5 * bandwidths)
     and sum(dim=-1) / 2 → sum(dim=-1)
 """
 
 
-@Exercise("2.3", "The error of a width")
+@Exercise("2.3", "The error of a bandwidth")
 def leave_one_out_error(keys, values, kernel):
     """Predict each value from all the others; return the mean squared error."""
     similarities = kernel(keys[:, None] - keys)  # (key, key)
@@ -178,6 +188,16 @@ def _(keys, values, kernel):
                 total = total + similarity
         squares.append((prediction / (total if total > 0 else 1) - value) ** 2)
     return sum(squares) / len(squares)
+
+
+@leave_one_out_error.demand("the error depends on the keys and the values")
+def _(answer):
+    errors = [answer(torch.rand(9), torch.randn(9), gaussian(0.2)) for _ in range(2)]
+    if alike(*errors, 1e-5):
+        return (
+            "Other keys and values give the same error: use the arguments `keys` and "
+            "`values`, not the notebook's `stops` and `readings`."
+        )
 
 
 @leave_one_out_error.demand("the error depends on the kernel")
@@ -204,17 +224,17 @@ def _():
     yield "a key without neighbors is predicted as 0", keys, values, boxcar(0.5)
 
 
-@leave_one_out_error.demand("gradients reach the width of the kernel")
+@leave_one_out_error.demand("gradients reach the bandwidth of the kernel")
 def _(answer):
-    width = torch.tensor(0.3, requires_grad=True)
+    bandwidth = torch.tensor(0.3, requires_grad=True)
     for kernel in (gaussian, epanechnikov):  # the second leaves one key alone
         keys = torch.tensor([0.0, 0.1, 0.3, 5.0])
-        if not torch.is_tensor(answer(keys, torch.randn(4), kernel(width))):
+        if not torch.is_tensor(answer(keys, torch.randn(4), kernel(bandwidth))):
             return (
                 "You return a plain number, through which no gradient reaches the "
-                "width: return a tensor, without `.item()` or `float()` on the way."
+                "bandwidth: return a tensor, without `.item()` or `float()` on the way."
             )
-        answer.gradients(width)
+        answer.gradients(bandwidth)
 
 
 leave_one_out_error.hints = """
@@ -240,6 +260,8 @@ the diagonal to 0 and divide each row by its sum.
     similarities * (1 - torch.eye(len(keys))) → similarities.masked_fill(torch.eye(len(keys)) > 0, -torch.inf).softmax(dim=-1)
 This is the SUM of the squared errors: return their mean.
     .mean() → .sum()
+You divide the sum of the squared errors by one less than their number: divide by n.
+    .mean() → .sum() / (len(keys) - 1)
 This is the root of the mean squared error: return the mean itself.
     .mean() → .mean().sqrt()
 This is the mean of the absolute errors: square them first.
@@ -262,13 +284,13 @@ right:
 
 
 @Exercise("2.4", "Predict: the kernel of a GPT-2 head", tolerance=0.01)
-def width_of_a_head():
-    """With keys of equal norm, softmax(q · k / σ²) are the weights of a Gaussian kernel of
-    width σ. Here σ² = √64 = 8, so σ is the root of 8."""
+def bandwidth_of_a_head():
+    """With keys of equal norm, softmax(q · k / σ²) are the weights of
+    a Gaussian kernel of bandwidth σ. Here σ² = √64 = 8, so σ is √8."""
     return 2.83
 
 
-@width_of_a_head.oracle
+@bandwidth_of_a_head.oracle
 def _():
     # Measure how much the logarithm of a weight grows with the square of the distance.
     query, *keys = torch.nn.functional.normalize(torch.randn(3, 64).double(), dim=-1)
@@ -277,16 +299,16 @@ def _():
     return math.sqrt((far - near) / (2 * (first - second)))
 
 
-width_of_a_head.hints = """
+bandwidth_of_a_head.hints = """
 - Equation 2.3: if all keys have the same norm, the weights of the Gaussian kernel are a
   softmax of q · k / σ². What stands in place of σ² in GPT-2?
-- √d_k is 8, and that is the SQUARE of the width.
+- √d_k is 8, and that is the SQUARE of the bandwidth.
 """
 
-width_of_a_head.mistakes = """
-8 is σ², the square of the width: take its root.
+bandwidth_of_a_head.mistakes = """
+8 is σ², the square of the bandwidth: take its root.
     2.83 → 8.0
-64 is d_k. The scores are divided by its root, 8, and that is the square of the width.
+64 is d_k. The scores are divided by its root, 8: the square of the bandwidth.
     2.83 → 64.0
 2 is the root of 8 / 2. The 2 of 2σ² is gone: ‖q - k‖² has the term 2 q · k, which
 cancels it.

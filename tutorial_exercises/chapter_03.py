@@ -69,25 +69,25 @@ standard deviations, and the score is divided by √d_k.
 
 
 @Exercise("3.2", "Distance attention without distances", axes="query d_v")
-def distance_attention(queries, keys, values, width):
+def distance_attention(queries, keys, values, bandwidth):
     """Average the values, weighted by softmax(-‖q - k‖² / (2 width²))."""
     norms = keys.square().sum(dim=-1)  # (key,)
-    scores = (queries @ keys.mT - norms / 2) / width**2  # (query, key)
+    scores = (queries @ keys.mT - norms / 2) / bandwidth**2  # (query, key)
     return scores.softmax(dim=-1) @ values
 
 
 @distance_attention.oracle
-def _(queries, keys, values, width):
+def _(queries, keys, values, bandwidth):
     outputs = []
     for query in queries:
         apart = torch.stack([(query - key).square().sum() for key in keys])
-        outputs.append((-apart / (2 * width**2)).softmax(dim=0) @ values)
+        outputs.append((-apart / (2 * bandwidth**2)).softmax(dim=0) @ values)
     return torch.stack(outputs)
 
 
 @distance_attention.cases
 def _():
-    label = "agrees with attention by distances, for both widths"
+    label = "agrees with attention by distances, for both bandwidths"
     yield label, torch.randn(4, 3), torch.randn(5, 3), torch.randn(5, 2), 0.7
     yield label, torch.randn(4, 3), torch.randn(5, 3), torch.randn(5, 2), 2.0
 
@@ -111,7 +111,7 @@ distance_attention.hints = """
 
 distance_attention.mistakes = """
 This is the plain dot product: -‖k‖² / 2 and the division by width² are missing.
-    (queries @ keys.mT - norms / 2) / width**2 → queries @ keys.mT
+    (queries @ keys.mT - norms / 2) / bandwidth**2 → queries @ keys.mT
 -‖k‖² / 2 is missing from the scores. (What is the same for all keys, as ‖q‖², cancels.)
     queries @ keys.mT - norms / 2 → queries @ keys.mT
 You subtract ‖k‖² whole. Half of it belongs to q · k, as ‖q - k‖² contains 2 q · k.
@@ -123,19 +123,19 @@ The sign is wrong: the farther a key, the lower its score must be.
 You add ‖k‖² / 2. A long key is far away, so its norm must lower the score.
     queries @ keys.mT - norms → queries @ keys.mT + norms
 You divide by 2 twice: ‖k‖² / 2 has the 2 of 2 width². Divide the whole by width².
-    / width**2 → / (2 * width**2)
+    / bandwidth**2 → / (2 * bandwidth**2)
 You divide only ‖k‖² / 2 by width², not the dot product: put both in parentheses.
     (queries @ keys.mT - norms / 2) → queries @ keys.mT - norms / 2
 You divide only the dot product by width², not ‖k‖² / 2: put both in parentheses.
-    (queries @ keys.mT - norms / 2) / width**2 → queries @ keys.mT / width**2 - norms / 2
+    (queries @ keys.mT - norms / 2) / bandwidth**2 → queries @ keys.mT / bandwidth**2 - norms / 2
 You also divide by √d_k. The formula has width² alone.
-    / width**2 → / width**2 / keys.shape[-1] ** 0.5
+    / bandwidth**2 → / bandwidth**2 / keys.shape[-1] ** 0.5
 You subtract ‖k‖ / 2. The norm must be squared: leave the square root out.
     norms / 2 → norms.sqrt() / 2
-Your weights do not depend on the width: divide the scores by width².
-    / width**2 →
-You divide by the width itself. The exponent is a square: divide by width².
-    / width**2 → / width
+Your weights do not depend on the bandwidth: divide the scores by width².
+    / bandwidth**2 →
+You divide by the bandwidth itself. The exponent is a square: divide by width².
+    / bandwidth**2 → / bandwidth
 Your softmax runs over the queries. Each query's weights sum to 1 over the keys: dim=-1.
     softmax(dim=-1) → softmax(dim=0)
 right:

@@ -53,6 +53,10 @@ positions. They are the last: row 0 is that of position `num_keys - num_queries`
     [num_keys - num_queries :] → [:num_queries]
 Your mask is inverted: True means that a query may attend.
     causal & is_token[:, None, :] → ~(causal & is_token[:, None, :])
+You align the queries to the number of tokens. Padding takes up positions, too: the queries
+stand at the last positions of the row.
+    causal = causal_mask(num_keys)[num_keys - num_queries :] → last = is_token.sum(dim=1)[:, None, None] - num_queries
+        causal = torch.arange(num_keys) <= last + torch.arange(num_queries)[:, None]
 Queries attend to padding. Combine the causal mask with `is_token`.
     causal & is_token[:, None, :] → causal.expand(len(is_token), -1, -1)
 Queries attend to later tokens. Which of the keys are not in their future?

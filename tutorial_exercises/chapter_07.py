@@ -1,7 +1,5 @@
 """Exercises of chapter 7: self-attention, on sets and on graphs."""
 
-import math
-
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -10,103 +8,114 @@ from tutorial_exercises.orders import ADVICE, EQUIVARIANT, ORDERED
 from tutorial_exercises.verdict import false_alarms, first_unseen
 
 
-@Exercise("7.1", "One layer, two heads, eight sentences")
-def two_heads():
-    """While *tired* has a score of 0, head 0 gives nearly all weight to the animal, and
-    its output is the animal's gender; *wide*, whose value is 0, draws the weight away
-    from it. Head 1 does the same for the thing. The step of (7.2) that fails is the
-    common denominator: each head divides by a sum of its own."""
-    return [
-        {"animal": (8.0, -1.0), "cow": (8.0, 1.0), "wide": (16.0, 0.0)},
-        {"bridge": (8.0, -1.0), "street": (8.0, 1.0), "tired": (16.0, 0.0)},
-    ]
+@Exercise("7.1", "A lookup by hand", axes={"W_Q": "", "W_K": "", "W_V": ""})
+def lookup_matrices(n):
+    """Return matrices with which one layer finds the friend's friend."""
+    name = torch.cat([torch.eye(n), torch.zeros(n, n)])  # x @ name is the name
+    friend = torch.cat([torch.zeros(n, n), torch.eye(n)])
+    W_Q = 20 * friend  # asks for the token that has the friend's name
+    W_K = name
+    W_V = friend  # hands back that token's friend
+    return W_Q, W_K, W_V
 
 
-@two_heads.oracle
-def _():
-    def keys(masculine, feminine, other_adjective):
-        noun_keys = {masculine: (8.0, -1.0), feminine: (8.0, 1.0)}
-        return noun_keys | {other_adjective: (16.0, 0.0)}
-
-    return [keys("animal", "cow", "wide"), keys("bridge", "street", "tired")]
-
-
-WORDS = ["animal", "cow", "bridge", "street", "tired", "wide"]
-SENTENCES = [
-    (f"the {animal} didn't cross the {thing} because it was too {adjective}", label)
-    for animal, animal_label in (("animal", -1), ("cow", 1))
-    for thing, thing_label in (("bridge", -1), ("street", 1))
-    for adjective, label in (("tired", animal_label), ("wide", thing_label))
-]
+@lookup_matrices.oracle
+def _(n):
+    W_Q = torch.zeros(2 * n, n)
+    W_K = torch.zeros(2 * n, n)
+    W_V = torch.zeros(2 * n, n)
+    for person in range(n):
+        W_Q[n + person, person] = 20.0
+        W_K[person, person] = 1.0
+        W_V[n + person, person] = 1.0
+    return W_Q, W_K, W_V
 
 
-def head_output(head, sentence):
-    """Return what a head with these scores and values adds to the logit."""
-    rows = torch.tensor([head.get(word, (0.0, 0.0)) for word in sentence.split()])
-    scores, values = rows.T.double()
-    return float(scores.softmax(dim=0) @ values)
+def circle_of(n):
+    """Return the friends of n people in a circle in random order."""
+    circle = torch.randperm(n)
+    friends = torch.zeros(n, dtype=torch.long)
+    friends[circle] = circle.roll(-1)
+    return friends
 
 
-def is_head(head):
-    """Tell whether these are scores and values of the six words, or of some of them."""
-    return (
-        isinstance(head, dict)
-        and {*head} <= {*WORDS}
-        and all(len(pair) == 2 for pair in head.values())
-        and all(math.isfinite(number) for pair in head.values() for number in pair)
-    )
+def outputs_for(friends, W_Q, W_K, W_V):
+    """Return the outputs (person, n) of one layer, with the people in a random order."""
+    n = len(friends)
+    x = torch.cat([torch.eye(n), torch.eye(n)[friends]], dim=1).double()
+    order = torch.randperm(n)
+    people = x[order]
+    scores = (people @ W_Q) @ (people @ W_K).mT / W_K.shape[1] ** 0.5
+    return (scores.softmax(dim=-1) @ (people @ W_V))[order.argsort()]
 
 
-@two_heads.demand("two dictionaries, with a score and a value for each word")
+def found_in(outputs, friends):
+    """Say whose dimension is largest, as steps along the circle; "" for another's."""
+    n = len(friends)
+    if outputs.isnan().any():
+        return "NaN, “not a number”"
+    two_largest = outputs.topk(2, dim=-1).values
+    if (two_largest[:, 0] - two_largest[:, 1]).min() < 1e-4:
+        return "no single person: its largest entries are equal"
+    reached = torch.arange(n)
+    friend = friends
+    ways = ("the person", "the friend", "the friend's friend", "three friends on")
+    for way in ways:
+        if torch.equal(outputs.argmax(dim=-1), reached):
+            return way
+        reached = friend[reached]
+    return "somebody else"
+
+
+@lookup_matrices.demand("the shapes of the three matrices")
 def _(answer):
-    try:
-        fits = len(answer()) == 2 and all(map(is_head, answer.output))
-    except TypeError:
-        fits = False
-    if not fits:
-        return (
-            'Answer with a list of two dictionaries, each like {"animal": (score, '
-            f"value)}}, with numbers. The words are {', '.join(WORDS)}."
-        )
+    for name, matrix in zip(("W_Q", "W_K", "W_V"), answer(4), strict=True):
+        if not isinstance(matrix, torch.Tensor) or matrix.ndim != 2:
+            return f"{name} should be a matrix, a tensor of two axes."
+        if len(matrix) != 8:
+            return f"{name} needs 2n rows, one for each dimension of x: 8 for n = 4."
+    W_Q, W_K, W_V = answer.output
+    if W_Q.shape[1] != W_K.shape[1]:
+        return "W_Q and W_K need equally many columns, d_k."
+    if W_V.shape[1] != 4:
+        return "W_V needs n columns, one for each person."
 
 
-@two_heads.demand("the logit is above 0.9 for “elle”, below −0.9 for “il”")
-def _(answer):
-    heads = answer()
-    for sentence, label in SENTENCES:
-        outputs = [head_output(head, sentence) for head in heads]
-        if sum(outputs) * label < 0.9:
-            wanted = "above 0.9, for “elle”" if label > 0 else "below −0.9, for “il”"
-            return (
-                f"“{sentence.capitalize()}”: head 0 adds {outputs[0]:.2f} and head 1 "
-                f"{outputs[1]:.2f}. The sum should be {wanted}."
-            )
+for size in (5, 8):
+
+    @lookup_matrices.demand(f"finds the friend's friend among {size} people")
+    def _(answer, n=size):
+        matrices = [torch.as_tensor(matrix).double() for matrix in answer(n)]
+        for _ in range(5):
+            friends = circle_of(n)
+            way = found_in(outputs_for(friends, *matrices), friends)
+            if way != "the friend's friend":
+                return f"Among {n} people your layer finds {way}."
 
 
-two_heads.hints = """
-- Let head 0 find the gender of the animal, and head 1 that of the thing. In which
-  sentences should head 0 add nothing?
-- A word with the largest score and a value of 0 draws the weight away from the others.
-- In head 0, give *animal* and *cow* a score of 8, and *wide* one of 16. A head sees no
-  other head: the softmax of each runs over its own scores.
+lookup_matrices.hints = """
+- A query asks for a token, a key says what can be found by it, and a value is what comes
+  back. By which name do you find the token, and what do you want of it?
+- `torch.cat([torch.eye(n), torch.zeros(n, n)])` is (2n, n), and picks the name out of x.
+- The query is the friend, the key the name, and the value the friend.
 """
 
-two_heads.mistakes = """
-Head 0 attends to the animal in every sentence. Where the adjective is *wide*, it should
-add 0: give *wide* the largest score, and a value of 0.
-    , "wide": (16.0, 0.0) →
-Head 1 attends to the thing in every sentence. Where the adjective is *tired*, it should
-add 0: give *tired* the largest score, and a value of 0.
-    , "tired": (16.0, 0.0) →
-Each head is drawn away by the wrong adjective: the animal counts where it is *tired*.
-    1.0), "wide" → 1.0), "tired"
-    and "street": (8.0, 1.0), "tired" → "street": (8.0, 1.0), "wide"
-Your signs are exchanged: a positive sum means *elle*, and *cow* and *street* are feminine.
-    "animal": (8.0, -1.0), "cow": (8.0, 1.0) → "animal": (8.0, 1.0), "cow": (8.0, -1.0)
-    and "bridge": (8.0, -1.0), "street": (8.0, 1.0) → "bridge": (8.0, 1.0), "street": (8.0, -1.0)
+lookup_matrices.mistakes = """
+You look for the person who has *you* as the friend. The query should be your friend's
+name, and the key the name of a token: exchange W_Q and W_K.
+    W_Q = 20 * friend → W_Q = name
+    and W_K = name → W_K = 20 * friend
+The value is the name of the token that was found, which the query knew already. Hand back
+its friend.
+    W_V = friend → W_V = name
+Each person attends to the own token. The query should be the friend's name.
+    20 * friend → 20 * name
+Your queries ask for the token with the least score: the sign is wrong.
+    20 * friend → -20 * friend
 right:
-    "animal": (8.0, -1.0) → "animal": (9, -3)
-    "tired": (16.0, 0.0) → "tired": [20, 0], "wide": (0, 0)
+    20 * friend → friend
+    W_V = friend → W_V = 3 * friend
+    20 * friend → 20 * torch.cat([torch.ones(n, n), torch.eye(n)])
 """
 
 

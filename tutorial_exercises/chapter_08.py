@@ -43,7 +43,7 @@ def _(answer):
         )
 
 
-@is_wrong_split.demand("finds six wrong splits")
+@is_wrong_split.demand("finds seven wrong splits")
 def _(answer):
     return first_unseen(answer, WRONG, ADVICE, "Wrong splits")
 
@@ -56,6 +56,9 @@ is_wrong_split.hints = """
 """
 
 is_wrong_split.mistakes = """
+Your test stops at a split of another shape, which is wrong, too. Compare shapes first.
+    torch.equal → torch.allclose
+    return not torch.equal(split(x, 3), right) → return bool((split(x, 3) != right).any())
 `!=` compares two tensors entry by entry. `torch.equal` gives one True or False.
     not torch.equal(split(x, 3), right) → split(x, 3) != right
 `split` takes two arguments, x and the number of heads.
@@ -396,6 +399,8 @@ A head has d_model / h columns of Q, not d_model: the rank is at most that.
     "rank": 8 → "rank": 100
 Each of the four layers has a bias of 64 parameters, too.
     16_640 → 16384
+Those are the parameters of one projection: there are W_Q, W_K, W_V and W_O.
+    16_640 → 4160
 The heads share the four matrices: the count does not depend on h.
     16_640 → 133120
 You count full matrices for each head. It has d_model / h = 8 columns of each of them.

@@ -397,3 +397,70 @@ right:
     .max() → .max().item()
     x[i : i + 1] → x[i].unsqueeze(0)
 """
+
+
+@Exercise("10.5", "Exclusive or")
+def exclusive_or():
+    """Return W_1 (2, 2) and W_2 (2, 1), so that relu(x @ W_1) @ W_2 is a xor b."""
+    W_1 = [[1.0, -1.0], [-1.0, 1.0]]  # relu(a - b) and relu(b - a)
+    W_2 = [[1.0], [1.0]]  # their sum
+    return W_1, W_2
+
+
+@exclusive_or.oracle
+def _():
+    W_1 = torch.eye(2) - torch.eye(2).flip(0)
+    return W_1.tolist(), torch.ones(2, 1).tolist()
+
+
+@exclusive_or.demand("two matrices of numbers, (2, 2) and (2, 1)")
+def _(answer):
+    try:
+        W_1, W_2 = answer()
+        shapes = [torch.as_tensor(W_1).shape, torch.as_tensor(W_2).shape]
+    except (TypeError, ValueError):
+        shapes = []
+    if shapes != [(2, 2), (2, 1)]:
+        return (
+            "Return two matrices as lists of rows: W_1 (2, 2), with a column for each "
+            "hidden unit, and W_2 (2, 1)."
+        )
+
+
+@exclusive_or.demand("the four tokens")
+def _(answer):
+    W_1, W_2 = answer()
+    W_1 = torch.as_tensor(W_1).float()
+    W_2 = torch.as_tensor(W_2).float()
+    for a, b in (0, 0), (0, 1), (1, 0), (1, 1):
+        x = torch.tensor([[float(a), float(b)]])
+        output = (torch.relu(x @ W_1) @ W_2).item()
+        if not abs(output - (a != b)) < 1e-4:
+            return f"For a = {a} and b = {b} the output is {output:g}, not {a != b:d}."
+
+
+exclusive_or.hints = """
+- What is a − b for each of the four tokens? In how many of them is it positive?
+- ReLU(a − b) is 1 for one of the two tokens that should get a 1, and 0 for all others.
+  Which hidden unit finds the other one?
+- Column 0 of `W_1` holds what a and b are multiplied by in the first hidden unit. `W_2`
+  adds the two hidden units.
+"""
+
+exclusive_or.mistakes = """
+You use one hidden unit only. It finds a without b or b without a: use both.
+    [[1.0], [1.0]] → [[1.0], [0.0]]
+    [[1.0], [1.0]] → [[0.0], [1.0]]
+You subtract one hidden unit from the other: that gives a − b, which is linear. Add them.
+    [[1.0], [1.0]] → [[1.0], [-1.0]]
+    [[1.0], [1.0]] → [[-1.0], [1.0]]
+Your network adds a and b, and gets 2 where both are 1.
+    [[1.0, -1.0], [-1.0, 1.0]] → [[1.0, 0.0], [0.0, 1.0]]
+Both hidden units are the same. One should find a without b, the other b without a.
+    [[1.0, -1.0], [-1.0, 1.0]] → [[1.0, 1.0], [-1.0, -1.0]]
+    [[1.0, -1.0], [-1.0, 1.0]] → [[-1.0, -1.0], [1.0, 1.0]]
+right:
+    [[1.0, -1.0], [-1.0, 1.0]] → [[-1.0, 1.0], [1.0, -1.0]]
+    [[1.0, -1.0], [-1.0, 1.0]] → [[2.0, -1.0], [-2.0, 1.0]]
+    and [[1.0], [1.0]] → [[0.5], [1.0]]
+"""

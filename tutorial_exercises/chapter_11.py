@@ -105,13 +105,13 @@ class FixedDecoder(nn.Module):
         self.attention = MultiHeadAttention(d_model, 2)
         self.lm_head = nn.Linear(d_model, vocab_size)
 
-    def forward(self, tokens, before=None):
+    def forward(self, tokens, past=None):
         """Return the logits after each token, and all embeddings so far."""
-        start = 0 if before is None else before.shape[1]
-        # First bug: the new tokens come after those in `before`.
+        start = 0 if past is None else past.shape[1]
+        # First bug: the new tokens come after those in `past`.
         positions = torch.arange(start, start + tokens.shape[1])
         x = self.token_embedding(tokens) + self.position_embedding(positions)
-        embedded = x if before is None else torch.cat((before, x), dim=1)
+        embedded = x if past is None else torch.cat((past, x), dim=1)
         # Second bug: every mode needs the mask, with a column for every key.
         mask = causal_mask(embedded.shape[1])[start:]  # (query, key)
         logits = self.lm_head(x + self.attention(x, embedded, embedded, mask))
@@ -129,8 +129,8 @@ class _(nn.Module):
         self.attention = MultiHeadAttention(d_model, 2)
         self.lm_head = nn.Linear(d_model, vocab_size)
 
-    def forward(self, tokens, before=None):
-        seen = [] if before is None else list(before.split(1, dim=1))
+    def forward(self, tokens, past=None):
+        seen = [] if past is None else list(past.split(1, dim=1))
         logits = []
         for token in tokens.split(1, dim=1):
             x = self.token_embedding(token) + self.position_embedding.weight[len(seen)]
@@ -190,57 +190,57 @@ def _(answer):
         return (
             "After another sentence, this one no longer gets the same results: your "
             "module remembers earlier calls. Take what came before the new tokens from "
-            "`before` alone."
+            "`past` alone."
         )
 
 
 FixedDecoder.hints = """
 - Call the buggy decoder in evaluation mode with a whole sentence, and change its last
   token. Which logits change?
-- Then feed it token by token. Which position is each token given? `before` tells how
+- Then feed it token by token. Which position is each token given? `past` tells how
   many tokens came earlier.
 - `torch.arange(start, end)` counts from the position of the first new token: 0, or the
-  number of tokens in `before`.
+  number of tokens in `past`.
 - Write down the causal mask of five tokens. If the last two are new, which of its rows
   are theirs?
 """
 
 FixedDecoder.mistakes = """
 This decoder returns two things, the logits and all embeddings so far: `return logits,
-embedded`. The next call gets these embeddings as its `before`.
+embedded`. The next call gets these embeddings as its `past`.
     return logits, embedded → return logits
 Your logits are right, but the embeddings that you return lack their position
 embeddings. Return them with these added, as BuggyDecoder does, so that none is added
 twice.
     return logits, embedded → table = self.position_embedding.weight
         return logits, embedded - table[: embedded.shape[1]]
-The embeddings in `before` have their position embeddings, and you add them once more:
-add them to the new tokens alone, and join these to `before` afterwards.
+The embeddings in `past` have their position embeddings, and you add them once more:
+add them to the new tokens alone, and join these to `past` afterwards.
     self.token_embedding(tokens) + self.position_embedding(positions) → self.token_embedding(tokens)
-    and embedded = x if before is None else torch.cat((before, x), dim=1) → …
+    and embedded = x if past is None else torch.cat((past, x), dim=1) → …
         embedded = embedded + self.position_embedding.weight[: embedded.shape[1]]
         x = embedded[:, start:]
-Several new tokens came after those in `before`, and the first of them attended to the
+Several new tokens came after those in `past`, and the first of them attended to the
 next. A mask is needed there as well: the last rows of the causal mask of all tokens.
-    causal_mask(embedded.shape[1])[start:] → … if before is None else None
+    causal_mask(embedded.shape[1])[start:] → … if past is None else None
 Your decoder attends to later tokens. Use the causal mask in training and evaluation.
     causal_mask(embedded.shape[1])[start:] → … if self.training else None
     causal_mask(embedded.shape[1])[start:] → None
 The new tokens are encoded as if they began at position 0. The first of them comes after
-those in `before`: count positions from there.
+those in `past`: count positions from there.
     torch.arange(start, start + tokens.shape[1]) → torch.arange(tokens.shape[1])
 Your new tokens are one position too early. Positions count from 0, so after three
-tokens the next one is at position 3, which is `before.shape[1]`.
+tokens the next one is at position 3, which is `past.shape[1]`.
     torch.arange(start, start + tokens.shape[1]) → … - min(start, 1)
 Your new tokens are one position too late. Positions count from 0, so after three
-tokens the next one is at position 3, which is `before.shape[1]`.
+tokens the next one is at position 3, which is `past.shape[1]`.
     torch.arange(start, start + tokens.shape[1]) → … + min(start, 1)
 Your mask has the rows of the first tokens. The new tokens come last: take the last
 rows.
     [start:] → [: tokens.shape[1]]
-Your new tokens attend only to each other. The embeddings in `before` have keys, too.
+Your new tokens attend only to each other. The embeddings in `past` have keys, too.
     self.attention(x, embedded, embedded, mask) → self.attention(x, x, x, mask[:, start:])
-You return the new embeddings alone. The next call needs those in `before`, too, in
+You return the new embeddings alone. The next call needs those in `past`, too, in
 front.
     return logits, embedded → return logits, x
 The residual connection is missing: the logits come from x plus attention's output.
@@ -256,8 +256,8 @@ right:
 """
 
 
-@Exercise("11.3", "One row of the encoder outputs", axes="batch token vocab")
-def with_row_of(model, source, other, row, target):
+@Exercise("11.3", "Activation patching", axes="batch token vocab")
+def patch_row(model, source, other, row, target):
     """Return the logits if one row of the encoder outputs is another sentence's."""
     lengths = torch.full((len(source),), source.shape[1])
     outputs = model.encoder(source, lengths).clone()
@@ -266,7 +266,7 @@ def with_row_of(model, source, other, row, target):
     return model.decoder(target, outputs)
 
 
-@with_row_of.oracle
+@patch_row.oracle
 def _(model, source, other, row, target):
     """Put the encoder outputs together from their rows, for the decoder."""
     batch, length = source.shape
@@ -289,7 +289,7 @@ def exchange(row, batch=1):
     return model.eval(), source, other, row, target
 
 
-@with_row_of.cases
+@patch_row.cases
 def _():
     yield "a row in the middle", *exchange(2)
     yield "the first row, and two sentences at once", *exchange(0, batch=2)
@@ -297,7 +297,7 @@ def _():
     yield "both sentences are the same", model, source, source, row, target
 
 
-with_row_of.hints = """
+patch_row.hints = """
 - `model.encoder(source, lengths)` returns the encoder outputs (batch, token, d_model),
   which are all that the decoder gets of the source.
 - Encode both sentences whole, copy the outputs of the first with `clone`, and write the
@@ -306,7 +306,7 @@ with_row_of.hints = """
   padding, the source needs no mask.
 """
 
-with_row_of.mistakes = """
+patch_row.mistakes = """
 You exchange the token and encode the sentence anew, so that all rows of the encoder
 outputs change. Exchange one row of the outputs, and leave the sentence as it is.
     outputs[:, row] = theirs[:, row] → positions = torch.arange(source.shape[1])

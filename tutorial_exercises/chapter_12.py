@@ -314,6 +314,9 @@ You compare the logits at t with the token at t. They predict the token at t + 1
     tokens[0, 1:] → tokens[0, :-1]
 You use only the losses of the last text. Collect those of all texts.
     torch.cat(losses) → losses[-1]
+You divide by the number of all tokens. The first token of a text is no target: nothing
+predicts it.
+    torch.cat(losses).mean() → (torch.cat(losses).sum() / sum(map(len, texts)))
 right:
     F.cross_entropy(logits, tokens[0, 1:], reduction="none") → -logits.log_softmax(dim=-1).gather(1, tokens[0, 1:, None]).flatten()
 """

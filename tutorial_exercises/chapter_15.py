@@ -132,6 +132,10 @@ Some of your sums are negative. Return their absolute values: `abs` at the end.
     sums.flatten(1).abs() → sums.flatten(1)
 You take the mean over the patch. Return the sum over its pixels.
     F.avg_pool2d(products, side) * side**2 → F.avg_pool2d(products, side)
+You take the absolute value at each pixel, and then the mean over the patch. Return the
+absolute value of the sum over its pixels.
+    gradient * images.detach() → (…).abs()
+    and F.avg_pool2d(products, side) * side**2 → F.avg_pool2d(products, side)
 You take the gradient of the sum of all logits. Take that of the largest alone.
     model(images).amax(dim=-1) → model(images).sum(dim=-1)
 You take the gradient of the probability. Take that of the logit, before the softmax.

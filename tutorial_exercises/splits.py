@@ -38,6 +38,10 @@ FOUND_BY = {
         lambda x, num_heads: by_view(x, num_heads).flip(1),
         "Compare every head with its own columns, not only sums or sets of numbers.",
     ),
+    "the columns of head 0 to every head": (
+        lambda x, num_heads: by_view(x, num_heads)[:, :1].expand(-1, num_heads, -1, -1),
+        "Compare every head with its own columns, not head 0 alone.",
+    ),
     "the columns of each head in reversed order": (
         lambda x, num_heads: by_view(x, num_heads).flip(-1),
         "Compare the columns within a head, too.",

@@ -29,9 +29,11 @@ def false_alarms(answer, right, faulty):
     It is inverted where it refuses right functions and accepts most faulty ones.
     Functions are dictionaries by name, and names are returned.
     """
-    missed = [not verdict(answer, function) for function in faulty.values()]
     alarms = [name for name, function in right.items() if verdict(answer, function)]
-    return alarms, bool(alarms) and sum(missed) > len(missed) / 2
+    if not alarms:
+        return [], False
+    missed = [not verdict(answer, function) for function in faulty.values()]
+    return alarms, sum(missed) > len(missed) / 2
 
 
 def first_unseen(answer, faulty, advice, kind):

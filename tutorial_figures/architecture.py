@@ -19,9 +19,9 @@ BLANK = (tokenize.NL, tokenize.COMMENT)
 BEFORE_STATEMENT = (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
 TEXT = (
     "The Transformer as a diagram, read from the bottom up. Left, the encoder: English "
-    "tokens, embedding, position, then N blocks of self-attention and feed-forward, "
+    "tokens, embedding, position, then N layers of self-attention and feed-forward, "
     "each followed by add and norm; what comes out is the memory. Right, the decoder: "
-    "bos and French tokens, embedding, position, then N blocks of causal "
+    "bos and French tokens, embedding, position, then N layers of causal "
     "self-attention, cross-attention and feed-forward, each followed by add and norm; "
     "then a linear map, tied to the French embedding, and softmax for the next French "
     "token. An arrow leads from the memory to the keys and values of cross-attention, "
@@ -82,17 +82,17 @@ ABOUT = {
         STREAM,
         STREAM,
     ),
-    "encoder block": About(
-        "encoder block",
-        "Every token attends to all tokens, then computes by itself. N such blocks "
+    "encoder layer": About(
+        "encoder layer",
+        "Every token attends to all tokens, then computes by itself. N such layers "
         "follow each other, each with weights of its own.",
         f"{STREAM}, mask (batch, 1, key)",
         STREAM,
     ),
-    "decoder block": About(
-        "decoder block",
+    "decoder layer": About(
+        "decoder layer",
         "Every token attends to those before it, then to the memory, then computes by "
-        "itself. N such blocks follow each other, and each gets keys and values from "
+        "itself. N such layers follow each other, and each gets keys and values from "
         "the memory.",
         f"{STREAM}, and the memory (batch, key, d_model)",
         STREAM,
@@ -147,9 +147,9 @@ ABOUT = {
     ),
     "add & norm": About(
         "residual",
-        "Adds what the layer computed to the stream that went around it, then "
+        "Adds what the sub-layer computed to the stream that went around it, then "
         "normalizes each token (post-norm), as in the paper.",
-        f"the stream and the layer's change, both {STREAM}",
+        f"the stream and the sub-layer's change, both {STREAM}",
         STREAM,
         ("self.norm1(x + ", "self.norm2(x + "),
     ),
@@ -184,9 +184,9 @@ def show_architecture(code, *, title=None):
     """Show the encoder-decoder Transformer; a click on a part shows its code.
 
     ``code`` maps each part to the class or function that computes it: "model",
-    "encoder", "decoder", "encoder block", "decoder block", "embedding", "position",
+    "encoder", "decoder", "encoder layer", "decoder layer", "embedding", "position",
     "attention", "padding mask", "causal mask", "feed-forward", "residual", "softmax".
-    The norm stands after each layer, as in Vaswani et al. (2017), figure 1. Raises
+    The norm follows each sub-layer, as in Vaswani et al. (2017), figure 1. Raises
     ValueError for parts that are missing or unknown, and for code without a source in
     Python.
     """

@@ -15,9 +15,9 @@ ROW, ATTENTION = 26, 36  # the heights of boxes
 LEFT = {"encoder": 38, "decoder": 222}
 BYPASS = {"encoder": 26, "decoder": 348}
 FRAME = {"encoder": (8, 160), "decoder": (204, 181)}  # from where, and how wide
-BLOCK = {"encoder": (16, 146), "decoder": (214, 142)}
+LAYER = {"encoder": (16, 146), "decoder": (214, 142)}
 WORDS = {"encoder": "English tokens", "decoder": "<bos> and French tokens"}
-LAYERS = {
+SUB_LAYERS = {
     "encoder": ("self-attention", "feed-forward"),
     "decoder": ("causal self-attention", "cross-attention", "feed-forward"),
 }
@@ -26,8 +26,8 @@ LABELS = {
     "causal self-attention": "causal self-\nattention",
     "cross-attention": "cross-\nattention",
     "position": "+ position",
-    "encoder block": "encoder block × N",
-    "decoder block": "decoder block × N",
+    "encoder layer": "encoder layer × N",
+    "decoder layer": "decoder layer × N",
 }
 # Rows are queries and columns are keys. In two of them the last column is padding.
 MASKS = {
@@ -39,7 +39,7 @@ CELL = 7
 TIP = 4  # half the width of an arrow's head
 LETTERS = 10.5  # points, in the picture
 LINE = "0.35"
-# From pale to strong: a frame, a block, attention. Orange and blue as in Fig. 11.1.
+# From pale to strong: a frame, a layer, attention. Orange and blue as in Fig. 11.1.
 TINTS = {
     "encoder": ("#fbf2ee", "#f6e5de", "#edc6b6"),
     "decoder": ("#eff4fb", "#e0e9f7", "#bcd0ef"),
@@ -136,10 +136,10 @@ def _add_tower(diagram, tower):
     embedding = diagram.box_above("embedding", x, HEIGHT - 16, gap=24, of=tower)
     position = y = diagram.box_above("position", x, embedding, of=tower)
     inner = len(diagram.boxes)
-    for layer in LAYERS[tower]:
-        y = _add_layer(diagram, tower, layer, y)
-    block = {"first": inner, "around": BLOCK[tower], "floor": position - 4}
-    y = diagram.close(f"{tower} block", x, y, **block)
+    for sub_layer in SUB_LAYERS[tower]:
+        y = _add_layer(diagram, tower, sub_layer, y)
+    layer = {"first": inner, "around": LAYER[tower], "floor": position - 4}
+    y = diagram.close(f"{tower} layer", x, y, **layer)
     if tower == "decoder":
         y = diagram.box_above("linear", x, y)
         _tie(diagram, embedding + ROW / 2, y + ROW / 2)
@@ -270,7 +270,7 @@ def _draw_boxes(ax, boxes):
     for about, name, place, label, frame in boxes:
         tints = TINTS.get(name[:7], ("white",))  # both towers have names of 7 letters
         if frame:
-            _draw_rectangle(ax, frame, fc=tints["block" in about])
+            _draw_rectangle(ax, frame, fc=tints["layer" in about])
         fill = tints[2] if "attention" in about else "white"
         _draw_rectangle(ax, place, fc=fill, zorder=3)
         x, y, width, height = place

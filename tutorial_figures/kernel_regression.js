@@ -1,7 +1,7 @@
-// Nadaraya–Watson regression: drag the query, drag the width, edit the points.
+// Nadaraya–Watson regression: drag the query, drag the bandwidth, edit the points.
 
-// The kernels of tutorial_lib.kernels, of the distance in widths. In float32, as there,
-// so that a query is too far from every point here exactly where it is there.
+// The kernels of tutorial_lib.kernels, of the distance in bandwidths. In float32, as
+// there, so that a query is too far from every point here exactly where it is there.
 const KERNELS = {
   gaussian: (u) => Math.fround(Math.exp((-u * u) / 2)),
   boxcar: (u) => (Math.abs(u) <= 1 ? 1 : 0),
@@ -31,7 +31,7 @@ function kernel_regression(root, data, host) {
   const now = { ...initially(), editing: false };
   const cursor = { x: low + 0.6 * span, y: (bottom + top) / 2 };
 
-  const kernelAt = (distance) => KERNELS[now.kernel](distance / now.width);
+  const kernelAt = (distance) => KERNELS[now.kernel](distance / now.bandwidth);
 
   // All 0 where no point is near enough: there is nothing to average.
   function weightsOf(query) {
@@ -53,9 +53,9 @@ function kernel_regression(root, data, host) {
   const querySlider = addSlider(bar, "query", queries, setQuery);
   const narrow = Math.log(span / 300);
   const wide = Math.log(span * 2);
-  const widths = { min: narrow, max: wide, step: (wide - narrow) / 300 };
-  const widthSlider = addSlider(bar, "width", widths, (power) =>
-    setWidth(Math.exp(power)));
+  const bandwidths = { min: narrow, max: wide, step: (wide - narrow) / 300 };
+  const bandwidthSlider = addSlider(bar, "bandwidth", bandwidths, (power) =>
+    setBandwidth(Math.exp(power)));
   const edit = addButton(bar, "edit points", () =>
     change({ editing: !now.editing }));
   addButton(bar, "reset", () => change(initially()));
@@ -72,7 +72,7 @@ function kernel_regression(root, data, host) {
     } else if (right) {
       setQuery(now.query + (right * span) / 100);
     } else {
-      setWidth(now.width * 1.1 ** up);
+      setBandwidth(now.bandwidth * 1.1 ** up);
     }
   });
   const say = addReadout(root);
@@ -81,9 +81,9 @@ function kernel_regression(root, data, host) {
     change({ query: Number(clamp(query, low, high).toFixed(digits[0])) });
   }
 
-  function setWidth(width) {
-    const near = clamp(width, Math.exp(narrow), Math.exp(wide));
-    change({ width: Number(near.toPrecision(3)) });
+  function setBandwidth(bandwidth) {
+    const near = clamp(bandwidth, Math.exp(narrow), Math.exp(wide));
+    change({ bandwidth: Number(near.toPrecision(3)) });
   }
 
   // ---- the plot
@@ -115,7 +115,7 @@ function kernel_regression(root, data, host) {
       dots: add(svg, "g", { class: "dots" }),
       bars: add(svg, "g"),
       reach: add(svg, "line", { class: "mark" }),
-      widthHandle: add(svg, "circle", { class: "handle hollow", r: 9 }),
+      bandwidthHandle: add(svg, "circle", { class: "handle hollow", r: 9 }),
       queryHandle: add(svg, "circle", { r: 9 }),
       cross: add(svg, "path", { class: "mark" }),
     };
@@ -168,7 +168,7 @@ function kernel_regression(root, data, host) {
   // Every change ends here.
   function change(changes) {
     Object.assign(now, changes);
-    const { query, width, kernel, editing } = now;
+    const { query, bandwidth, kernel, editing } = now;
     const weights = weightsOf(query);
     const estimate = estimateAt(query);
     const largest = Math.max(0, ...weights);
@@ -176,20 +176,20 @@ function kernel_regression(root, data, host) {
     const steady = kernel === "constant";
     select.value = NAMES.indexOf(kernel);
     querySlider.show(query, fixed(query, digits[0]));
-    widthSlider.show(Math.log(width), width.toPrecision(3));
-    widthSlider.disabled = steady;
+    bandwidthSlider.show(Math.log(bandwidth), bandwidth.toPrecision(3));
+    bandwidthSlider.disabled = steady;
     set(edit, { "aria-pressed": editing });
     set(stage, { class: editing ? "stage editing" : "stage" });
     stage.ariaLabel = editing
       ? "plot: arrow keys move the cross, Enter adds a point or removes the nearest"
-      : "plot: left and right move the query, up and down the width";
+      : "plot: left and right move the query, up and down the bandwidth";
     const x = toX(query);
-    // The width's handle hangs on the side of the query where there is room.
-    const ends = [query + width, query - width, high];
+    // The bandwidth's handle hangs on the side of the query where there is room.
+    const ends = [query + bandwidth, query - bandwidth, high];
     const edge = toX(ends.find((end) => end >= low && end <= high));
     const handles = steady || editing ? "hidden" : "visible";
     // A boxcar's walls stand upright only if both their ends are among the places.
-    const walls = [-1.0001, -1, 1, 1.0001].map((u) => query + u * width);
+    const walls = [-1.0001, -1, 1, 1.0001].map((u) => query + u * bandwidth);
     const inside = walls.map((wall) => clamp(wall, low, high));
     const around = [...count(161).map((i) => low + (span * i) / 160), ...inside];
     const heights = around
@@ -199,7 +199,7 @@ function kernel_regression(root, data, host) {
     set(parts.curve, { d: curve() });
     set(parts.line, { x1: x, x2: x, y1: 20, y2: base });
     set(parts.reach, { x1: x, x2: edge, y1: floor, y2: floor, visibility: handles });
-    set(parts.widthHandle, { cx: edge, cy: floor, visibility: handles });
+    set(parts.bandwidthHandle, { cx: edge, cy: floor, visibility: handles });
     set(parts.queryHandle, { cx: x, cy: none ? floor / 2 : toY(estimate) });
     set(parts.queryHandle, { class: none ? "handle hollow" : "handle" });
     const cross = `M${toX(cursor.x) - 9},${toY(cursor.y)}h18m-9,-9v18`;
@@ -216,7 +216,7 @@ function kernel_regression(root, data, host) {
       ...(now.editing ? [help] : []),
       `At the query ${fixed(now.query, digits[0])}`,
       ...(estimate === null
-        ? ["no point lies within the width: every weight is 0, the mean would be",
+        ? ["no point lies within the bandwidth: every weight is 0, the mean would be",
           "0/0, and the curve has a gap (the library returns 0)."]
         : [`the estimate is ${fixed(estimate, digits[1])}, the weighted mean of`,
           `${weights.length} values; the largest weight is ${largest.toFixed(3)}, as`,
@@ -250,10 +250,10 @@ function kernel_regression(root, data, host) {
 
   function begin(x, y) {
     if (now.editing) return beginPoints(x, y);
-    const { cx, cy } = parts.widthHandle;
+    const { cx, cy } = parts.bandwidthHandle;
     const away = Math.hypot(x - cx.baseVal.value, y - cy.baseVal.value);
     if (away >= 16 || now.kernel === "constant") return (at) => setQuery(fromX(at));
-    return (at) => setWidth(Math.abs(fromX(at) - now.query));
+    return (at) => setBandwidth(Math.abs(fromX(at) - now.query));
   }
 
   stage.addEventListener("keydown", (event) => {

@@ -1,4 +1,4 @@
-"""Interactive Nadaraya–Watson regression: the query, the width, the kernel, the points.
+"""Interactive Nadaraya–Watson regression: query, bandwidth, kernel and points.
 
 Points go in. The figure's JavaScript states the kernels
 of ``tutorial_lib.kernels`` a second time; a test holds the two equal.
@@ -19,24 +19,25 @@ from .softmax import entropy
 MOST_POINTS = 500
 
 
-def show_kernel_regression(x, y, *, query=None, width=None, truth=None, title=None):
+def show_kernel_regression(x, y, *, query=None, bandwidth=None, truth=None, title=None):
     """Show the kernel regression of points that a reader can move, draw and remove.
 
     ``x`` and ``y`` are (key,), the keys and their values; ``query`` (default: the
-    median of ``x``) and ``width`` (default: a tenth of their range) in the unit of
+    median of ``x``) and ``bandwidth`` (default: a tenth of their range) in the unit of
     ``x``; ``truth`` is a function from a tensor of x to one of y, drawn dashed. A
     reader also chooses the kernel, which is Gaussian at first. Where no point lies
-    within the width the curve has a gap. Raises ValueError for points that do not fit
-    together, fewer than 2 or more than 500. Nadaraya (1964), Watson (1964).
+    within the bandwidth the curve has a gap. Raises ValueError for points that do not
+    fit together, fewer than 2 or more than 500. Nadaraya (1964), Watson (1964).
     """
     x, y = as_array(x, "x"), as_array(y, "y")
     _check_points(x, y)
     digits = _digits(np.ptp(x))
     query = as_number(np.median(x) if query is None else query, "query")
-    width = as_positive(np.ptp(x) / 10 if width is None else width, "width")
+    bandwidth = np.ptp(x) / 10 if bandwidth is None else bandwidth
+    bandwidth = as_positive(bandwidth, "bandwidth")
     query = round(query, digits)
-    width = float(f"{width:.3g}")
-    shown = {"query": query, "width": width, "kernel": "gaussian"}
+    bandwidth = float(f"{bandwidth:.3g}")
+    shown = {"query": query, "bandwidth": bandwidth, "kernel": "gaussian"}
     points = list(zip(rounded(x), rounded(y), strict=True))
     truth = [] if truth is None else _curve(x, truth)
     data = {"points": points, "shown": shown, "truth": truth}
@@ -83,7 +84,7 @@ def _regress(queries, data):
     """Return the estimates, NaN where no key is near, and the weights, 0 there."""
     keys, values = torch.tensor(data["points"]).T
     queries = torch.tensor(queries).float()
-    kernel = kernels.gaussian(data["shown"]["width"])
+    kernel = kernels.gaussian(data["shown"]["bandwidth"])
     estimates, weights = nadaraya_watson(queries, keys, values, kernel)
     return estimates.numpy(), weights.nan_to_num(0).numpy()
 
@@ -92,13 +93,12 @@ def _sentence(data):
     shown = data["shown"]
     digits = data["digits"]
     query = f"{shown['query']:.{digits[0]}f}"
-    width = f"{shown['width']:g}"
+    bandwidth = f"{shown['bandwidth']:g}"
     [estimate], [weights] = _regress([shown["query"]], data)
-    start = (
-        f"Kernel regression of {len(weights)} points, gaussian kernel of width {width}"
-    )
+    start = f"Kernel regression of {len(weights)} points"
+    start = f"{start}, gaussian kernel of bandwidth {bandwidth}"
     if math.isnan(estimate):
-        return f"{start}. At the query {query} no point lies within the width."
+        return f"{start}. At the query {query} no point lies within the bandwidth."
     return (
         f"{start}. At the query {query} the estimate is {estimate:.{digits[1]}f}, as "
         f"if {math.exp(entropy(weights)):.1f} of them shared the weight equally."
@@ -115,7 +115,9 @@ def _draw(data):
     share = weights / (weights.max() or 1)
     dots = {"c": VALUE, "alpha": 0.4 + 0.6 * share, "linewidths": 0}
     ax.scatter(x, y, s=14 + 40 * share, **dots)
-    ax.legend(frameon=False, fontsize=9)
+    ax.legend(
+        frameon=False, fontsize=9, ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1)
+    )
     bars.vlines(x, 0, weights, color=QUERY, linewidth=3)
     bars.set(ylim=(0, weights.max() or 1), ylabel="weight")
     bars.set_xlabel("key x", color=KEY)
@@ -137,6 +139,6 @@ def _draw_curves(ax, data):
     ax.set(xlim=(low, high), ylim=(data["bottom"], data["top"]))
     height = 0.3 * (data["top"] - data["bottom"])
     distances = torch.tensor(queries - query)
-    near = height * kernels.gaussian(data["shown"]["width"])(distances).numpy()
+    near = height * kernels.gaussian(data["shown"]["bandwidth"])(distances).numpy()
     shade = {"color": QUERY, "alpha": 0.15, "linewidth": 0, "label": "kernel"}
     ax.fill_between(queries, data["bottom"], data["bottom"] + near, **shade)

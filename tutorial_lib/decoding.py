@@ -20,11 +20,12 @@ from tutorial_lib.notebook import progress_bar
 
 
 @torch.no_grad()
-def generate(model, tokens, state, choose, *, max_new_tokens, eos=EOS, **options):
+def generate(model, tokens, state, choose, *, max_new_tokens, eos=None, **options):
     """Append one token after the other, until each text has its ``eos``.
 
     ``tokens`` (batch, token) are the prompt; ``choose(logits, **options)`` turns logits
-    (batch, vocab) into tokens (batch, 1). Returns the new tokens (batch, token).
+    (batch, vocab) into tokens (batch, 1). Without an ``eos`` a text has
+    ``max_new_tokens``. Returns the new tokens (batch, token).
     """
     state = copy(state)  # a cache is extended, and the caller's stays as it is
     new_tokens = tokens[:, :0]
@@ -32,7 +33,7 @@ def generate(model, tokens, state, choose, *, max_new_tokens, eos=EOS, **options
         logits, state = model.decode_step(tokens, state)
         tokens = choose(logits, **options)  # (batch, 1)
         new_tokens = torch.cat([new_tokens, tokens], dim=1)
-        if (new_tokens == eos).any(dim=1).all():
+        if eos is not None and (new_tokens == eos).any(dim=1).all():
             break
     return new_tokens
 
@@ -69,7 +70,7 @@ def keep_top_p(logits, p):
     mass = sorted_probs.cumsum(dim=-1)
     mass_before = F.pad(mass[..., :-1], (1, 0))  # of likelier tokens, from 0
     is_removed = mass_before >= p  # in sorted order
-    is_removed = is_removed.gather(-1, order.argsort(dim=-1))  # in vocabulary order
+    is_removed = is_removed.scatter(-1, order, is_removed)  # in vocabulary order
     return logits.masked_fill(is_removed, -torch.inf)
 
 
@@ -144,7 +145,9 @@ def translate(model, sentences, data, *, num_beams=1, batch_size=250):
                 )
                 rows = [text]
             else:
-                rows = generate(model, tokens, state, greedy, max_new_tokens=longest)
+                rows = generate(
+                    model, tokens, state, greedy, max_new_tokens=longest, eos=EOS
+                )
             for row, length in zip(rows, lengths.tolist(), strict=True):
                 row = row[: 2 * length + 10]  # whatever else is in its batch
                 translations.append(data.target_vocabulary.decode(row))
@@ -153,12 +156,15 @@ def translate(model, sentences, data, *, num_beams=1, batch_size=250):
 
 
 def verify(token, target_probs, draft_probs):
-    """Accept a token that was drawn from draft_probs, or draw another."""
+    """Accept a token that was drawn from draft_probs, or draw another.
+
+    Returns the token that comes out, and whether the draft token was accepted.
+    """
     accept_prob = target_probs[token] / draft_probs[token]
     if torch.rand(()) < accept_prob:  # above 1: always
-        return token
+        return token, True
     residual = (target_probs - draft_probs).clamp(min=0)  # (vocab,)
-    return residual.multinomial(1).item()  # multinomial normalizes it
+    return residual.multinomial(1).item(), False  # multinomial normalizes it
 
 
 @torch.no_grad()
@@ -178,9 +184,9 @@ def speculative_step(target, draft, text, num_draft_tokens):
 
     new_tokens = []
     for i in range(num_draft_tokens):
-        token = verify(drafted[i], target_probs[i], draft_probs[i])
+        token, is_accepted = verify(drafted[i], target_probs[i], draft_probs[i])
         new_tokens.append(token)
-        if token != drafted[i]:  # rejected: the residual of a rejected token is 0
+        if not is_accepted:  # what was drafted after it continues another text
             return drafted, new_tokens
     last = target_probs[-1].multinomial(1).item()  # all were accepted: one more
     return drafted, [*new_tokens, last]

@@ -1,6 +1,6 @@
 """Kernels: how similar two points are, as a function of their distance.
 
-Each function here takes a width, in the unit of the distances, and returns the
+Each function here takes a bandwidth, in the unit of the distances, and returns the
 kernel, itself a function from a tensor of distances to a tensor of similarities of
 the same shape. The factors that make a kernel integrate to 1 are left out: they
 cancel when weights are normalized (Silverman, 1986, table 3.1 has them).
@@ -9,37 +9,37 @@ cancel when weights are normalized (Silverman, 1986, table 3.1 has them).
 import torch
 
 
-def gaussian(width):
+def gaussian(bandwidth):
     """Return the kernel exp(-distance² / (2 width²)), which is nowhere 0."""
 
     def kernel(distances):
-        return torch.exp(-((distances / width) ** 2) / 2)
+        return torch.exp(-((distances / bandwidth) ** 2) / 2)
 
     return kernel
 
 
-def boxcar(width):
-    """Return the kernel that is 1 up to ``width`` and 0 beyond it."""
+def boxcar(bandwidth):
+    """Return the kernel that is 1 up to ``bandwidth`` and 0 beyond it."""
 
     def kernel(distances):
-        return (distances.abs() <= width).to(distances.dtype)
+        return (distances.abs() <= bandwidth).to(distances.dtype)
 
     return kernel
 
 
-def epanechnikov(width):
-    """Return the kernel max(0, 1 - (distance / width)²): Epanechnikov (1969)."""
+def epanechnikov(bandwidth):
+    """Return the kernel max(0, 1 - (distance / bandwidth)²): Epanechnikov (1969)."""
 
     def kernel(distances):
-        return (1 - (distances / width) ** 2).clamp(min=0)
+        return (1 - (distances / bandwidth) ** 2).clamp(min=0)
 
     return kernel
 
 
-def triangular(width):
-    """Return the kernel max(0, 1 - abs(distance) / width)."""
+def triangular(bandwidth):
+    """Return the kernel max(0, 1 - abs(distance) / bandwidth)."""
 
     def kernel(distances):
-        return (1 - distances.abs() / width).clamp(min=0)
+        return (1 - distances.abs() / bandwidth).clamp(min=0)
 
     return kernel

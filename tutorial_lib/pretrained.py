@@ -212,6 +212,7 @@ def from_gguf(path):
         reader = GGUFReader(path)
         bar.reset(total=len(reader.tensors))
         metadata = {name: field.contents() for name, field in reader.fields.items()}
+        reader.fields.clear()  # an array for each of 100,000 tokens and merges
         model = _llama_of_sizes(metadata)
         ours = dict(model.named_parameters())
         for tensor in reader.tensors:

@@ -23,21 +23,21 @@ from tutorial_lib import kernels
 from tutorial_lib.attention import nadaraya_watson
 from tutorial_lib.plotting.colors import DARK, LIGHT
 
-QUERY, WIDTH, POINTS = ".handle >> nth=1", ".handle >> nth=0", "circle:not(.handle)"
-SET_WIDTH = """(slider, width) => {
+QUERY, BANDWIDTH, POINTS = ".handle >> nth=1", ".handle >> nth=0", "circle:not(.handle)"
+SET_BANDWIDTH = """(slider, bandwidth) => {
   slider.step = 'any';
-  slider.value = Math.log(width);
+  slider.value = Math.log(bandwidth);
   slider.dispatchEvent(new Event('input'));
 }"""
 FLAT = "bars => bars.every(bar => bar.getAttribute('y1') === bar.getAttribute('y2'))"
 
 
-def library_says(query, width, kernel="gaussian", x=X, y=Y):
+def library_says(query, bandwidth, kernel="gaussian", x=X, y=Y):
     """Return the sentence that the library's own numbers make."""
     if kernel == "constant":
         function = torch.ones_like
     else:
-        function = getattr(kernels, kernel)(width)
+        function = getattr(kernels, kernel)(bandwidth)
     estimate, [weights] = nadaraya_watson(torch.tensor([query]), x, y, function)
     return (
         f"At the query {query:.2f} the estimate is {estimate.item():.2f}, the weighted "
@@ -48,9 +48,9 @@ def library_says(query, width, kernel="gaussian", x=X, y=Y):
 
 
 def numbers(page):
-    """Return the query and the width that stand beside their sliders."""
-    query, width = page.locator("label .number").all_inner_texts()
-    return float(query.replace("−", "-")), float(width)
+    """Return the query and the bandwidth that stand beside their sliders."""
+    query, bandwidth = page.locator("label .number").all_inner_texts()
+    return float(query.replace("−", "-")), float(bandwidth)
 
 
 def choose(page, kernel):
@@ -61,35 +61,36 @@ def test_the_browser_and_the_library_agree_on_every_kernel(shown):
     page = shown(kernel_regression())
     for kernel in ("boxcar", "epanechnikov", "triangular", "constant", "gaussian"):
         choose(page, kernel)
-        for query, width in ((1.2, 0.6), (1.5, 0.5), (3.7, 0.9)):
+        for query, bandwidth in ((1.2, 0.6), (1.5, 0.5), (3.7, 0.9)):
             page.get_by_label("query", exact=True).fill(str(query))
-            page.get_by_label("width", exact=True).evaluate(SET_WIDTH, width)
-            assert readout(page) == library_says(query, width, kernel), kernel
-        width = page.get_by_label("width", exact=True)
-        assert width.is_disabled() == (kernel == "constant")
-        assert page.locator(WIDTH).is_visible() == (kernel != "constant")
+            slider = page.get_by_label("bandwidth", exact=True)
+            slider.evaluate(SET_BANDWIDTH, bandwidth)
+            assert readout(page) == library_says(query, bandwidth, kernel), kernel
+        bandwidth = page.get_by_label("bandwidth", exact=True)
+        assert bandwidth.is_disabled() == (kernel == "constant")
+        assert page.locator(BANDWIDTH).is_visible() == (kernel != "constant")
 
 
-def test_query_and_width_follow_the_mouse_and_the_keys(shown):
+def test_query_and_bandwidth_follow_the_mouse_and_the_keys(shown):
     page = shown(kernel_regression())
     x, y = handle(page, QUERY)
     drag(page, (x, y), (x + 90, y + 30), (x + 200, y))
-    query, width = numbers(page)
-    assert query > 2 and width == 0.6
-    assert readout(page) == library_says(query, width)
+    query, bandwidth = numbers(page)
+    assert query > 2 and bandwidth == 0.6
+    assert readout(page) == library_says(query, bandwidth)
     assert handle(page, QUERY)[0] == pytest.approx(x + 200, abs=2)
     page.mouse.move(x, y)
-    assert numbers(page) == (query, width)
-    x, y = handle(page, WIDTH)
+    assert numbers(page) == (query, bandwidth)
+    x, y = handle(page, BANDWIDTH)
     drag(page, (x, y), (x + 100, y))
     assert numbers(page)[0] == query and numbers(page)[1] > 1
     assert readout(page) == library_says(*numbers(page))
-    assert handle(page, WIDTH)[0] == pytest.approx(x + 100, abs=2)
+    assert handle(page, BANDWIDTH)[0] == pytest.approx(x + 100, abs=2)
     click(page, "reset")
     press_in_stage(page, "ArrowRight", "ArrowRight", "ArrowUp")
-    query, width = numbers(page)
-    assert query > 1.2 and width == 0.66
-    assert readout(page) == library_says(query, width)
+    query, bandwidth = numbers(page)
+    assert query > 1.2 and bandwidth == 0.66
+    assert readout(page) == library_says(query, bandwidth)
 
 
 def test_a_finger_drags_and_taps_and_a_swipe_down_the_page_moves_nothing(shown):
@@ -147,17 +148,17 @@ def test_an_empty_window_is_a_gap_with_a_reason(shown):
     page = shown(kernel_regression())
     choose(page, "boxcar")
     assert page.locator(".curve").get_attribute("d").count("M") == 1
-    page.get_by_label("width", exact=True).focus()
+    page.get_by_label("bandwidth", exact=True).focus()
     press(page, *["PageDown"] * 4)
     page.get_by_label("query", exact=True).fill("2")
-    assert "no point lies within the width: every weight is 0" in readout(page)
+    assert "no point lies within the bandwidth: every weight is 0" in readout(page)
     assert page.locator(".curve").get_attribute("d").count("M") == len(X)
     assert page.locator(".weight").evaluate_all(FLAT)
     page = shown(show_kernel_regression([0.0, 1.0], [0.0, 1.0]))
     click(page, "edit points")
     for _ in range(2):  # nor is there one where all are removed
         page.mouse.click(*handle(page, f"{POINTS} >> nth=0"))
-    assert "no point lies within the width" in readout(page)
+    assert "no point lies within the bandwidth" in readout(page)
 
 
 ROLES = {

@@ -78,7 +78,8 @@ def cache_folder():
     """Return the folder that holds downloaded files, a Path; it need not exist."""
     import pooch
 
-    return Path(os.environ.get("TUTORIAL_DATA") or pooch.os_cache("tutorial_lib"))
+    folder = os.environ.get("TUTORIAL_DATA") or pooch.os_cache("tutorial_lib")
+    return Path(folder).expanduser()
 
 
 def fetch(address, checksum, *, folder=None):

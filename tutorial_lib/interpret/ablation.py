@@ -43,8 +43,10 @@ def attention_knockout(layers, forbidden):
     ``layers`` are attention layers that mask in a method ``attend(Q, K, V, mask)``, as
     ``MultiHeadAttention`` does. ``forbidden`` is True where a query may not attend:
     (query, key), (batch, query, key), or (batch, head, query, key), and its axes may be
-    1. What was masked before stays masked. Raises ValueError for a layer of another
-    kind, and where ``forbidden`` does not fit the queries and keys. Geva et al. (2023).
+    1; within windows (query, key) alone. What was masked before stays masked. Raises
+    ValueError for a layer of another kind, and where ``forbidden`` does not fit the
+    queries and keys, as at the second step of generation with a cache. Geva et al.
+    (2023).
     """
     for layer in layers:
         if not callable(getattr(layer, "attend", None)):
@@ -52,28 +54,33 @@ def attention_knockout(layers, forbidden):
                 f"{type(layer).__name__} has no method attend: give layers of the kind "
                 "of MultiHeadAttention, as model.layers[0].attention"
             )
-    allowed = ~forbidden
-    if allowed.ndim == 3:
-        allowed = allowed.unsqueeze(1)  # (batch, 1, query, key): for all heads
     with ExitStack() as stack:
         for layer in layers:
-            attend = _attend_without(layer.attend, allowed)
+            attend = _attend_without(layer.attend, forbidden)
             stack.enter_context(patch.object(layer, "attend", attend))
         yield
 
 
-def _attend_without(attend, allowed):
-    """Return what ``attend`` does, where it is allowed."""
+def _attend_without(attend, forbidden):
+    """Return what ``attend`` does where it is not forbidden."""
 
     def attend_without(Q, K, V, mask=None):
         scores = (*Q.shape[:-1], K.shape[-2])  # (batch, head, query, key)
+        allowed = ~forbidden
+        if allowed.ndim == 3 and len(scores) == 4:
+            allowed = allowed.unsqueeze(1)  # (batch, 1, query, key): for all heads
         try:
             allowed.expand(scores)
-        except RuntimeError as error:
+            fits = allowed.ndim == 2 or len(scores) < 5
+        except RuntimeError:
+            fits = False
+        if not fits:
+            axes = "(batch, window, head, query, key)"
+            axes = axes if len(scores) == 5 else "(batch, head, query, key)"
             raise ValueError(
-                f"forbidden {tuple(allowed.shape)} does not fit the scores "
-                f"(batch, head, query, key) = {scores}"
-            ) from error
+                f"forbidden {tuple(forbidden.shape)} does not fit the scores {axes} = "
+                f"{scores}"
+            )
         return attend(Q, K, V, allowed if mask is None else mask & allowed)
 
     return attend_without
