@@ -10,7 +10,6 @@ from built_pages import CHAPTERS, ROOT, each, needs_pages
 
 from tools.notebooks import read_notebook, tags_of
 
-DONE = {"13_reading_attention", "x_attribution", "x_real_language_model"}
 NOT_YET = {path.stem for path in CHAPTERS} - {
     "01_queries_keys_values",
     "02_kernel_regression",
@@ -24,7 +23,10 @@ NOT_YET = {path.stem for path in CHAPTERS} - {
     "12_decoding_and_gpt",
     "14_vision_transformer",
     "15_attention_maps",
+    "13_reading_attention",
     "x_attention_since_llama",
+    "x_attribution",
+    "x_real_language_model",
     "x_bandwidth",
     "x_cost_of_attention",
     "x_llama",
