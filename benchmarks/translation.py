@@ -43,7 +43,13 @@ from tutorial_lib.data import Batches, Vocabulary, detokenize, load_translation
 from tutorial_lib.decoding import translate
 from tutorial_lib.metrics import bleu, exact_match
 from tutorial_lib.notebook import progress_bar
-from tutorial_lib.seq2seq import AttentionDecoder, Decoder, Encoder, Seq2Seq
+from tutorial_lib.seq2seq import (
+    AttentionDecoder,
+    Decoder,
+    Encoder,
+    Seq2Seq,
+    initialize,
+)
 from tutorial_lib.training import fit, token_losses, warmup_cosine
 from tutorial_lib.transformer import (
     Transformer,
@@ -172,9 +178,9 @@ def make_model(name, data, dropout):
             decoder = AttentionDecoder(*sizes, 128)
         else:
             decoder = Decoder(*sizes)
+        model = Seq2Seq(encoder, decoder).apply(initialize)
         decoder.out.weight = decoder.embedding.weight
         nn.init.normal_(decoder.embedding.weight, std=0.15)  # so that logits are small
-        model = Seq2Seq(encoder, decoder)
     add_dropout(model, dropout)
     return model
 

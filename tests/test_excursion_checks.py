@@ -274,3 +274,75 @@ def one_line_for_all(queries, keys, values, kernel):
 )
 def test_the_check_of_local_lines(function, message):
     assert LINES["check_local_linear"](function).startswith(message)
+
+
+TRAINING = names_on(
+    "x_training_transformers.ipynb",
+    "setup",
+    "block",
+    "reverser",
+    "train",
+    "initializations",
+    "train-from",
+    "exercise-check-code",
+    "exercise-solution",
+)
+GPT2 = TRAINING["initialize_gpt2_solved"]
+
+
+def changed_after(change, ending):
+    """Return the solution, after which parameters of such names are changed."""
+
+    def initialize(model, std=0.1):
+        GPT2(model, std)
+        for name, parameter in model.named_parameters():
+            if name.endswith(ending):
+                change(parameter.data)
+
+    return initialize
+
+
+def as_in_each_block(model, std=0.1):
+    GPT2(model, std)
+    for block in model.blocks:
+        for layer in (block.attention.W_O, block.feed_forward.W_2):
+            layer.weight.data *= 2**0.5
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (GPT2, "✓"),
+        (lambda model, std: None, "⬜"),
+        (lambda model, std: TRAINING["initialize_xavier"](model), "✗ blocks.0.attent"),
+        (lambda model, std: GPT2(model, 0.1), "✗ blocks.0.attention.W_Q.weight has a"),
+        (as_in_each_block, "✗ Divided by the root of 8 blocks"),
+        (changed_after(lambda w: w.mul_(4), "W_2.weight"), "✗ blocks.0.feed_forward.W"),
+        (
+            changed_after(lambda w: w.normal_(std=0.1), "norm1.weight"),
+            "✗ blocks.0.norm",
+        ),
+        (changed_after(lambda w: w.fill_(0.1), "W_Q.bias"), "✗ blocks.0.attention.W_Q"),
+        (
+            changed_after(lambda w: w.fill_(torch.nan), "norm2.weight"),
+            "✗ blocks.0.norm",
+        ),
+        (changed_after(lambda w: w.fill_(torch.nan), "W_1.weight"), "✗ blocks.0.feed_"),
+        (changed_after(lambda w: w.abs_(), "W_V.weight"), "✗ blocks.0.attention.W_V"),
+        (changed_after(lambda w: w.add_(0.05), "W_V.weight"), "✗ blocks.0.attention."),
+        (
+            changed_after(lambda w: w.sign_().mul_(0.1), "W_K.weight"),
+            "✗ blocks.0.attention.W_K.weight is not normal",
+        ),
+        (changed_after(lambda w: w.zero_(), "out.weight"), "✗ Leave out.weight"),
+        (changed_after(lambda w: w.zero_(), "embedding.weight"), "✗ Leave embedding"),
+    ],
+)
+def test_the_check_of_gpt2_s_initialization(function, message):
+    assert TRAINING["check_gpt2"](function).startswith(message)
+
+
+@pytest.mark.parametrize("accuracy", [0.1, float("nan")])
+def test_an_initialization_that_does_not_learn_does_not_pass(accuracy, monkeypatch):
+    monkeypatch.setitem(TRAINING, "test_accuracy", lambda model: accuracy)
+    assert TRAINING["check_gpt2"](GPT2).startswith("✗ The weights look right")

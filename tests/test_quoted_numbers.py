@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tools.notebooks import chapters, read_notebook, source_of
+from tutorial_lib.data import load_caption_results
 
 pytest.importorskip("sphinx")
 ROOT = Path(__file__).parents[1]
@@ -39,16 +40,28 @@ def quotes_of_learning_curves():
     fixed = learning_curve("fixed context")
     seen = learning_curve("fixed context", part="seen")
     few = learning_curve("attention")[1500]
-    yield "05", "capacity-told", f"It is {seen[6000]:.2f}: of the first 1,000"
+    assert seen[6000] == 1
+    yield "05", "capacity-told", "of the first 1,000 training pairs"
     yield "05", "curves-intro", f"the same model gets {fixed[6000]}"
     larger = learning_curve("fixed context 256, dropout")
     yield "05", "curves-intro", f"trained with dropout, gets {larger[6000]:.2f}."
     yield "05", "curves-told", f"Attention gets {few} with 1,500 pairs."
+    yield "05", "curves-told", "with dropout, needs 12,000 for that."
     assert larger[6000] < few <= larger[12000] and max(fixed.values()) < few
     attention = learning_curve("attention")
     for curve in (fixed, larger, attention):
         points = [f"{curve[pairs]:.2f}" for pairs in sorted(curve)]
         yield "05", "curves", f"[{', '.join(points)}]"
+
+
+def quotes_of_captions():
+    """Yield (chapter, cell, text) for what chapter 5 tells of real captions."""
+    bleu = load_caption_results()["bleu"]
+    ends = {}
+    for model, scores in bleu.items():
+        ends[model] = f"from {scores[0]:.0f} to {scores[-1]:.0f}"
+    told = f"it falls {ends['fixed context']}, with attention {ends['attention']}."
+    yield "05", "captions-told", told
 
 
 def quotes_of_matching():
@@ -155,6 +168,7 @@ def quotes_of_speculative_decoding():
 
 QUOTES = [
     *quotes_of_learning_curves(),
+    *quotes_of_captions(),
     *quotes_of_matching(),
     *quotes_of_sentence_length(),
     *quotes_of_llama(),
@@ -167,6 +181,27 @@ QUOTES = [
 @pytest.mark.parametrize(("chapter", "cell", "text"), QUOTES)
 def test_a_chapter_quotes_the_numbers_of_its_benchmark(chapter, cell, text):
     assert text in source_of(cell_of(chapter, cell))
+
+
+def test_the_book_shows_the_scores_of_captions_that_the_benchmark_measured():
+    shown = load_caption_results()
+    for model, scores in shown["bleu"].items():
+        rows = RESULTS.read(BENCHMARKS, "captions.csv", model=model)
+        for words, score in zip(shown["words"], scores, strict=True):
+            measured = [
+                float(row["bleu"]) for row in rows if float(row["mean_words"]) == words
+            ]
+            assert abs(statistics.mean(measured) - score) < 0.051
+
+
+def test_the_book_shows_a_map_of_the_caption_that_it_translates():
+    shown = load_caption_results()
+    for model, map_ in shown["maps"].items():
+        assert shown["ours"][0].lower().startswith(" ".join(map_["source"][:3]))
+        assert shown["translations"][model][0].startswith(map_["target"][0])
+        assert len(map_["weights"]) == len(map_["target"])
+        for row in map_["weights"]:
+            assert len(row) == len(map_["source"]) and abs(sum(row) - 1) < 0.02
 
 
 def test_the_stored_excursion_on_llama_ran_the_published_model():

@@ -158,15 +158,7 @@ def test_the_attention_decoder_equals_bahdanaus_equations():
         torch.testing.assert_close(logits[0, t], decoder.out(features))
 
 
-def test_keys_are_projected_once_for_all_steps_of_teacher_forcing(source, target):
-    model = with_attention()
-    calls = []
-    model.decoder.attention.W_K.register_forward_hook(lambda *_: calls.append(1))
-    model(source, LENGTHS, target)
-    assert len(calls) == 1
-
-
-def test_the_first_weights_are_those_of_bahdanaus_appendix():
+def test_the_first_weights_are_small_and_recurrent_ones_orthogonal():
     decoder = AttentionDecoder(300, 40, d_hidden=80, d_encoder=120, d_attention=70)
     model = Seq2Seq(Encoder(200, 40, d_hidden=60), decoder).apply(initialize)
     for name, weight in model.named_parameters():

@@ -1,4 +1,4 @@
-"""Exercises of chapter 5: held-out data, teacher forcing, BLEU, greedy decoding."""
+"""Exercises of chapter 5: teacher forcing, BLEU, greedy decoding."""
 
 import math
 import random
@@ -11,117 +11,6 @@ from torch import nn
 from tutorial_exercises import Exercise
 from tutorial_lib.data import BOS, EOS, PAD
 from tutorial_lib.seq2seq import Decoder, Encoder, Seq2Seq
-
-
-@Exercise("5.1", "A split without a leak", axes={"train": "", "test": "", "words": ""})
-def split_by_source(pairs, held_out, seed):
-    """Hold out some source sentences, each with all its pairs."""
-    sources = sorted({source for source, _ in pairs})  # a set has no fixed order
-    random.Random(seed).shuffle(sources)
-    unseen = set(sources[:held_out])
-    train = [pair for pair in pairs if pair[0] not in unseen]
-    test = [pair for pair in pairs if pair[0] in unseen]
-    return train, test, {word for source, _ in train for word in source}
-
-
-@split_by_source.oracle
-def _(pairs, held_out, seed):
-    chosen = random.Random(seed).sample(sorted({s for s, _ in pairs}), held_out)
-    train = [pair for pair in pairs if pair[0] not in chosen]
-    test = [pair for pair in pairs if pair[0] in chosen]
-    return train, test, {word for source, _ in train for word in source}
-
-
-def forty_sources():
-    """Make pairs of 40 sources, each with its own word and two or three targets."""
-    pairs = [(("the", f"noun{k % 40}"), (f"mot{k}",)) for k in range(100)]
-    return random.sample(pairs, len(pairs))
-
-
-def salted(pairs, salt):
-    """Copy pairs, with words whose hashes are others, as after a restart of Python."""
-
-    class Word(str):
-        def __hash__(self):
-            return hash((salt, *map(ord, self)))
-
-    def copy(words):
-        return tuple(Word(word) for word in words)
-
-    return [(copy(source), copy(target)) for source, target in pairs]
-
-
-@split_by_source.demand("every pair is in exactly one of train and test")
-def _(answer):
-    pairs = forty_sources()
-    train, test, _ = answer(pairs, 10, 0)
-    if not (isinstance(train, list) and isinstance(test, list)):
-        return "`train` and `test` must be lists of pairs (source, target)."
-    if sorted(train + test) != sorted(pairs):
-        return f"{len(pairs)} pairs went in, {len(train)} + {len(test)} came out."
-
-
-@split_by_source.demand("held_out sources are in test, and none of them in train")
-def _(answer):
-    train, test, _ = answer(forty_sources(), 10, 0)
-    seen = {source for source, _ in train}
-    unseen = {source for source, _ in test}
-    if seen & unseen:
-        return (
-            f"{len(seen & unseen)} sources are in both `train` and `test`. Split the "
-            "list of different sources, not the list of pairs."
-        )
-    if len(unseen) != 10:
-        return f"{len(unseen)} of the 40 sources are held out in `test`, not 10."
-
-
-@split_by_source.demand("the vocabulary is that of the training sources")
-def _(answer):
-    train, test, words = answer(forty_sources(), 10, 0)
-    known = {word for source, _ in train for word in source}
-    leaked = {word for source, _ in test for word in source if word in words} - known
-    if leaked:
-        return f"{len(leaked)} of your words are only in `test`: take those of `train`."
-    if any(word in words for _, target in train for word in target):
-        return "The vocabulary contains words of targets. Take those of sources only."
-    if words != known:
-        return "`words` must be the set of the single words of the training sources."
-
-
-@split_by_source.demand("the split depends on the seed, and on nothing else")
-def _(answer):
-    pairs = forty_sources()
-    tests = [sorted(answer(pairs, 10, seed)[1]) for seed in (3, 3, 4, 5, 6)]
-    if tests[0] != tests[1]:
-        return "The same seed must give the same split: use random.Random(seed)."
-    if all(test == tests[0] for test in tests):
-        return "Four seeds give the same test set: shuffle the sources first."
-    one, other = (sorted(answer(salted(pairs, salt), 10, 3)[1]) for salt in (1, 2))
-    if one != other:
-        return (
-            "The split changes when Python is restarted: a set of strings has another "
-            "order then. Sort the different sources before you shuffle them."
-        )
-
-
-split_by_source.hints = """
-- Shuffle and split the list of different source sentences, not the pairs.
-- A set has no fixed order. Sort it, `sorted({source for source, _ in pairs})`, and then
-  use `random.Random(seed).shuffle(...)`.
-- The first `held_out` of them are the test sources. Every pair goes with its source,
-  and the vocabulary is made of the words of the training sources.
-"""
-
-split_by_source.mistakes = """
-You split the pairs, so a source can be in both sets. Split the different sources.
-    train = [pair for pair in pairs if pair[0] not in unseen] → pairs = sorted(pairs)
-    and test = [pair for pair in pairs if pair[0] in unseen] → random.Random(seed).shuffle(pairs)
-        train, test = pairs[held_out:], pairs[:held_out]
-The vocabulary contains words that occur only in `test`: take those of `train`.
-    in train for word → in pairs for word
-right:
-    sources = sorted({source for source, _ in pairs})  # → sources = list(dict.fromkeys(source for source, _ in pairs))  #
-"""
 
 
 def translator(vocab_size):
@@ -139,7 +28,7 @@ def state_after(model, *lengths):
     return model.encode(source, torch.tensor(lengths))
 
 
-@Exercise("5.2", "The probability of a translation", axes="batch")
+@Exercise("5.1", "The probability of a translation", axes="batch")
 def log_probability(model, state, target):
     """Return the log-probability of each translation: (batch,)."""
     total = torch.zeros(len(target))
@@ -238,7 +127,7 @@ def ngrams(words, n):
     return Counter(tuple(words[i : i + n]) for i in range(len(words) - n + 1))
 
 
-@Exercise("5.3", "Corpus BLEU", tolerance=1e-6)
+@Exercise("5.2", "Corpus BLEU", tolerance=1e-6)
 def corpus_bleu(outputs, references):
     """Return BLEU of many sentences, from 0 to 1."""
     words, wanted = sum(map(len, outputs)), sum(map(len, references))
@@ -357,7 +246,7 @@ right:
 """
 
 
-@Exercise("5.4", "Continue a translation")
+@Exercise("5.3", "Continue a translation")
 def continue_greedily(model, state, beginning, max_new_tokens):
     """Return the tokens with which a translation goes on: a list, without <eos>."""
     tokens = torch.tensor([[BOS, *beginning]])  # (batch, token)

@@ -56,6 +56,7 @@ def alignment_accuracy(maps, pairs):
     total = 0
     for weights, pair in zip(maps, pairs, strict=True):
         for i, j in enumerate(weights.argmax(dim=-1).tolist()):
-            correct += (i, j) in pair.alignment
+            if (i, j) in pair.alignment:
+                correct += 1
             total += 1
     return correct / total

@@ -97,12 +97,11 @@ class AttentionDecoder(nn.Module):
     def forward(self, tokens, state):
         """Return logits and state as `Decoder` does, with a context for each token."""
         hidden, encoder_outputs, mask = state
-        keys = self.attention.W_K(encoder_outputs)  # (batch, key, d_attention)
         embedded = self.embedding(tokens)  # (batch, token, d_embedding)
         steps = []
         for token in embedded.split(1, dim=1):  # (batch, 1, d_embedding)
             query = hidden.unsqueeze(1)  # (batch, 1, d_hidden)
-            context = self.attention.attend(query, keys, encoder_outputs, mask)
+            context = self.attention(query, encoder_outputs, encoder_outputs, mask)
             gru_input = torch.cat([token, context], dim=-1)
             output, last = self.gru(gru_input, hidden.unsqueeze(0))
             hidden = last.squeeze(0)
@@ -140,8 +139,8 @@ def initialize(module):
     """Give a module its first weights, for ``model.apply``.
 
     Embeddings are normal with standard deviation 0.3, linear layers Xavier with biases
-    0, and a GRU's maps from hidden state to hidden state orthogonal, gate by gate:
-    Bahdanau et al. (2015), appendix B.1, at sizes for small models.
+    0. A GRU's maps from hidden state to hidden state are orthogonal, gate by gate, as
+    in Bahdanau et al. (2015), appendix B.1.
     """
     if isinstance(module, nn.Embedding):
         nn.init.normal_(module.weight, std=0.3)

@@ -3,6 +3,7 @@
 This package knows no model.
 """
 
+from tutorial_lib.data.captions import load_caption_results
 from tutorial_lib.data.datasets import (
     CLOTHES,
     ImageBatches,
