@@ -8,7 +8,7 @@ function objects(root, data) {
   const [rows, columns] = data.grid;
   const [height, width] = data.size;
   const images = data.images.map(bytesOf);
-  const weights = bytesOf(data.weights);
+  const maps = bytesOf(data.maps);
   const size = rows * columns;
   const last = steps.length - 1;
   const now = { at: last, scene: 0 };
@@ -42,7 +42,7 @@ function objects(root, data) {
   // ---- drawing
   // Of a query's largest weight, what a patch has: 0 to 255.
   const share = (query, cell) =>
-    weights[(now.at * images.length + now.scene) * queries * size + query * size + cell];
+    maps[(now.at * images.length + now.scene) * queries * size + query * size + cell];
 
   // Dark ink on a light page in both themes, under a veil where a query reads little.
   function colorsOf(query) {

@@ -42,7 +42,7 @@ def show_objects(images, names, boxes, weights, *, steps, title=None):
     data["images"] = [_packed(as_pixels(image)) for image in images]
     data["boxes"] = boxes.round(3).tolist()
     largest = weights.max(axis=(-2, -1), keepdims=True)
-    data["weights"] = _packed(np.round(255 * weights / np.maximum(largest, 1e-6)))
+    data["maps"] = _packed(np.round(255 * weights / np.maximum(largest, 1e-6)))
     return Figure(
         "objects",
         data,
