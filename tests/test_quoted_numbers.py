@@ -59,7 +59,7 @@ def quotes_of_matching():
         for column in ("AP", "AP after NMS", "duplicates"):
             runs = RESULTS.column(rows, column)
             cells.append(f"{min(runs):.2f}–{max(runs):.2f}")
-        yield "17", "duplicates-table", f"| {name} | {' | '.join(cells)} |"
+        yield "17", "duplicates-told", f"| {name} | {' | '.join(cells)} |"
     for rule in ("matching", "raster order"):
         cells = []
         for steps in ("400", "1200"):
