@@ -33,8 +33,8 @@ SCORES = torch.tensor([2.0, 1.0, 0.0, -1.0])
 # A class token and 3 × 4 patches of 2 × 2 pixels.
 PATCH_WEIGHTS, IMAGE = softmaxed(2, 3, 13, 13, seed=3), drawn(6, 8, seed=4)
 # Two scenes of 2 × 3 patches of 2 × 2 pixels, at three steps of training.
-SCENES, SCENE_MASKS = drawn(2, 4, 6, seed=5), drawn(3, 2, 2, 2, 3, seed=6)
-SCENE_MASKS[1, 1, 1] = 0.2
+SCENES, SCENE_WEIGHTS = drawn(2, 4, 6, seed=5), drawn(3, 2, 2, 2, 3, seed=6)
+SCENE_BOXES = 0.3 + 0.4 * drawn(3, 2, 2, 4, seed=8)
 SAID_OF_SCENES = [
     [[None, None], ["a cat", "a cat"]],
     [["a cat", None], ["a dog", "a bird"]],
@@ -77,7 +77,14 @@ learning = maker(
     figures.show_learning, KEYS, PLACES, labels=TOWNS, landmarks={"middle": [1, 0.5]}
 )
 model_heads = maker(figures.show_model_heads)
-objects = maker(figures.show_objects, SCENES, SAID_OF_SCENES, SCENE_MASKS, steps=STEPS)
+objects = maker(
+    figures.show_objects,
+    SCENES,
+    SAID_OF_SCENES,
+    SCENE_BOXES,
+    SCENE_WEIGHTS,
+    steps=STEPS,
+)
 patches = maker(figures.show_patch_attention, PATCH_WEIGHTS, IMAGE, layer=0)
 positions = maker(figures.show_positions, 40, 8)
 sampling = maker(figures.show_sampling, SCORES, NAMES)

@@ -6,7 +6,8 @@ import torch
 from figures_in_browser import (
     BACKWARD,
     LOGITS,
-    SCENE_MASKS,
+    SCENE_BOXES,
+    SCENE_WEIGHTS,
     SCENES,
     STEPS,
     TEXT,
@@ -63,8 +64,10 @@ def look(tokens=5, image=IMAGE, *, weights=None, **options):
     return show_patch_attention(alike if weights is None else weights, image, **options)
 
 
-def detect(images=SCENES, names=SAID, masks=SCENE_MASKS, steps=STEPS):
-    return show_objects(images, names, masks, steps=steps)
+def detect(
+    images=SCENES, names=SAID, boxes=SCENE_BOXES, weights=SCENE_WEIGHTS, steps=STEPS
+):
+    return show_objects(images, names, boxes, weights, steps=steps)
 
 
 REFUSED = [
@@ -165,8 +168,13 @@ REFUSED = [
     (lambda: detect(images=torch.ones(2, 5, 6)), "cut into 2 × 3 equal patches"),
     (lambda: detect(images=torch.ones(2, 80, 90)), "pass at most 4,096"),
     (lambda: detect(images=2 * SCENES), "image must lie between 0 and 1"),
-    (lambda: detect(masks=2 + SCENE_MASKS), "pass their sigmoid"),
-    (lambda: detect(masks=torch.ones(3, 2, 9, 2, 3)), "16, 8, 8"),
+    (lambda: detect(weights=2 + SCENE_WEIGHTS), "weights must lie between 0 and 1"),
+    (lambda: detect(boxes=2 * SCENE_BOXES), "boxes must lie between 0 and 1"),
+    (lambda: detect(boxes=SCENE_BOXES[..., :2]), r"boxes must be \(3, 2, 2, 4\), got"),
+    (
+        lambda: detect(boxes=torch.ones(3, 2, 9, 4), weights=torch.ones(3, 2, 9, 2, 3)),
+        "16, 8, 8",
+    ),
     (lambda: detect(names=SAID[:1]), r"names must be \(3, 2, 2\)"),
     (lambda: windows(side=16), "divide a side of at most 8: got 4 and 16"),
     (lambda: windows(size=3, side=6), "got 3 and 6"),

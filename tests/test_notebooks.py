@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[1]
 NOTEBOOKS = chapters(ROOT)
 FIGURE_CALL = re.compile(
     r"\bshow_(architecture|attention|induction|kernel_regression|learning|patch_attention"
-    r"|positions|sampling|softmax|windows)\("
+    r"|objects|positions|sampling|softmax|windows)\("
 )
 UNSTABLE = re.compile(
     r"0x[0-9a-f]{6,}|/tmp/|\d\s?(ns|µs|ms|seconds)\b|\d\d:\d\d:\d\d|it/s\b"

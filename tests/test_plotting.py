@@ -566,3 +566,15 @@ def test_few_colors_are_enough_for_a_drawing_and_the_paper_stays_exact():
         few = Image.open(io.BytesIO(in_few_colors(png.getvalue()))).convert("RGB")
         assert len(few.getcolors()) <= most
         assert few.getpixel((0, 0)) == paper
+
+
+def test_boxes_of_an_image_are_framed_where_they_lie():
+    images = torch.rand(2, 4, 8)
+    boxes = [torch.tensor([[0.25, 0.5, 0.5, 0.5], [0.75, 0.25, 0.25, 0.5]]), None]
+    first, second = show_images(images, boxes=boxes).axes
+    frames = [
+        (*patch.get_xy(), patch.get_width(), patch.get_height())
+        for patch in first.patches
+    ]
+    assert frames == [(-0.5, 0.5, 4.0, 2.0), (4.5, -0.5, 2.0, 2.0)]
+    assert len(second.patches) == 0

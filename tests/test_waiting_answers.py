@@ -26,6 +26,8 @@ NOT_YET = {path.stem for path in CHAPTERS} - {
     "13_reading_attention",
     "14_vision_transformer",
     "15_attention_maps",
+    "16_swin",
+    "17_detr",
     "x_attention_since_llama",
     "x_attribution",
     "x_bandwidth",

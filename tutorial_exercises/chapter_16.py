@@ -1,6 +1,4 @@
-"""Exercises of chapter 16: Swin, DETR, receptive fields."""
-
-import itertools
+"""Exercises of chapter 16: patch merging, receptive fields, windows as a mask."""
 
 import torch
 from torch import nn
@@ -12,10 +10,10 @@ from tutorial_exercises import Exercise
 def merge_patches(grid, norm, projection):
     """Merge 2 × 2 neighbors into one token, as Swin does between two stages."""
     upper_left = grid[:, ::2, ::2]
-    upper_right = grid[:, ::2, 1::2]
     lower_left = grid[:, 1::2, ::2]
+    upper_right = grid[:, ::2, 1::2]
     lower_right = grid[:, 1::2, 1::2]
-    neighbors = (upper_left, upper_right, lower_left, lower_right)
+    neighbors = (upper_left, lower_left, upper_right, lower_right)
     merged = torch.cat(neighbors, dim=-1)
     return projection(norm(merged))
 
@@ -30,7 +28,8 @@ def _(grid, norm, projection):
             tokens = []
             for column in range(0, columns, 2):
                 square = grid[i, row : row + 2, column : column + 2]
-                tokens.append(projection(norm(square.reshape(-1))))
+                columns_first = square.transpose(0, 1)
+                tokens.append(projection(norm(columns_first.reshape(-1))))
             merged_rows.append(torch.stack(tokens))
         images.append(torch.stack(merged_rows))
     return torch.stack(images)
@@ -47,7 +46,7 @@ def norm_and_projection(d_model):
 @merge_patches.cases
 def _():
     layers = norm_and_projection(3)
-    yield "four tokens, merged into one", torch.randn(1, 2, 2, 3), *layers
+    yield "16 tokens, merged into four", torch.randn(1, 4, 4, 3), *layers
     for rows, columns, d_model in ((4, 4, 2), (6, 6, 3), (4, 8, 5)):
         grid = torch.randn(2, rows, columns, d_model)
         yield "several images and larger grids", grid, *norm_and_projection(d_model)
@@ -57,21 +56,21 @@ merge_patches.hints = """
 - Of each square of 2 × 2 neighbors, `grid[:, ::2, ::2]` is the upper left token. Its
   shape is (batch, row / 2, column / 2, d_model).
 - Cut out the other three in the same way, and concatenate the four along the last axis:
-  upper left, upper right, lower left, lower right.
+  upper left, lower left, upper right, lower right.
 - The norm comes next, then the projection: `projection(norm(merged))`.
 """
 
 merge_patches.mistakes = """
-You concatenate the four neighbors column by column. Go row by row: upper left, upper
-right, lower left, lower right.
-    (upper_left, upper_right, lower_left, lower_right) → (upper_left, lower_left, upper_right, lower_right)
+You concatenate the four neighbors row by row. Swin goes column by column: upper left,
+lower left, upper right, lower right. Otherwise its trained weights would not fit.
+    (upper_left, lower_left, upper_right, lower_right) → (upper_left, upper_right, lower_left, lower_right)
 You only reshape, so that four neighbors of one row, or of two, are merged. Those of a
 square of 2 × 2 belong together.
     torch.cat(neighbors, dim=-1) → grid.reshape(*upper_left.shape[:3], -1)
 You interleave the four vectors. Put one whole vector behind the other.
     torch.cat(neighbors, dim=-1) → torch.stack(neighbors, dim=-1).flatten(-2)
 You merge the four quarters of the grid. Merge the tokens of each square of 2 × 2.
-    neighbors = (upper_left, upper_right, lower_left, lower_right) → above, below = grid.chunk(2, dim=1)
+    neighbors = (upper_left, lower_left, upper_right, lower_right) → above, below = grid.chunk(2, dim=1)
         neighbors = (*above.chunk(2, dim=2), *below.chunk(2, dim=2))
 You leave out the norm: it stands before the projection.
     projection(norm(merged)) → projection(merged)
@@ -83,84 +82,7 @@ right:
 """
 
 
-@Exercise("16.2", "Greedy matching")
-def greedy_gap(costs):
-    """Return how much more the greedy matching costs than the best one."""
-    from scipy.optimize import linear_sum_assignment
-
-    left = costs.clone()
-    greedy = 0.0
-    for _ in range(costs.shape[1]):
-        query, i = divmod(left.argmin().item(), costs.shape[1])
-        greedy += costs[query, i].item()
-        left[query] = torch.inf
-        left[:, i] = torch.inf
-    queries, objects = linear_sum_assignment(costs)
-    return greedy - costs[queries, objects].sum().item()
-
-
-@greedy_gap.oracle
-def _(costs):
-    queries, objects = ([*range(count)] for count in costs.shape)
-    pairs = sorted((costs[q, i].item(), q, i) for q in queries for i in objects)
-    greedy = 0.0
-    matched = {}
-    for cost, query, i in pairs:
-        if query not in matched.values() and i not in matched:
-            matched[i] = query
-            greedy += cost
-    orders = itertools.permutations(queries, len(objects))
-    best = min(costs[[*order], objects].sum().item() for order in orders)
-    return greedy - best
-
-
-@greedy_gap.cases
-def _():
-    yield "two queries and two objects", torch.tensor([[1.0, 2.0], [4.0, 9.0]])
-    costs = torch.tensor([[5.0, 1.0, 9.0], [1.0, 8.0, 9.0], [9.0, 2.0, 4.0]])
-    yield "costs for which the greedy matching is the best", costs
-    for queries, objects in 4 * ((4, 2), (5, 3), (3, 1)):
-        yield "more queries than objects", 10 * torch.rand(queries, objects)
-    for _ in range(6):
-        label = "negative costs, and as many queries as objects"
-        yield label, 10 * torch.randn(4, 4)
-
-
-greedy_gap.hints = """
-- The index of the smallest cost of all: `divmod(left.argmin().item(), left.shape[1])`
-  returns its row, the query, and its column, the object.
-- Put infinity into the row and the column of a pair that is matched, in a copy of the
-  costs: `left[query] = torch.inf`. Go on until every object has its query.
-- `queries, objects = linear_sum_assignment(costs)` is the best matching, and
-  `costs[queries, objects]` are its costs. Subtract their sum from the greedy one.
-"""
-
-greedy_gap.mistakes = """
-You go object by object. The greedy matching takes the smallest of all costs that are
-left, whichever object it belongs to.
-    for _ in range(costs.shape[1]): → for i in range(costs.shape[1]):
-    and query, i = divmod(left.argmin().item(), costs.shape[1]) → query = left[:, i].argmin().item()
-You give two objects the same query: after a match, put infinity into its row, too.
-    left[query] = torch.inf → pass
-You match an object more than once: after a match, put infinity into its column, too.
-    left[:, i] = torch.inf → pass
-You subtract in the other direction. The greedy matching never costs less than the best.
-    return greedy - costs[queries, objects].sum().item() → return costs[queries, objects].sum().item() - greedy
-You return the cost of the greedy matching. Subtract that of the best one.
-    return greedy - costs[queries, objects].sum().item() → return greedy
-You return the cost of the best matching. Subtract it from that of the greedy one.
-    return greedy - costs[queries, objects].sum().item() → return costs[queries, objects].sum().item()
-You return the costs of a matching by the largest sum. The best has the smallest one.
-    linear_sum_assignment(costs) → linear_sum_assignment(costs, maximize=True)
-SciPy is not installed where this notebook runs. Run `%pip install scipy` in a cell of
-its own.
-    from scipy.optimize import linear_sum_assignment → raise ModuleNotFoundError("No module named 'scipy'")
-right:
-    left[query] = torch.inf → left[query, :] = 1e9
-"""
-
-
-@Exercise("16.3", "Which tokens does it see?", axes="token")
+@Exercise("16.2", "Which tokens does it see?", axes="token")
 def seen_from(model, x, token):
     """Return which tokens of x the output at one token depends on."""
     before = model(x)[token]
@@ -263,4 +185,77 @@ right:
         weights = torch.randn(x.shape[1])
         (gradients,) = torch.autograd.grad(model(points)[token] @ weights, points)
         return gradients.ne(0).any(dim=-1)
+"""
+
+
+@Exercise("16.3", "Windows in one mask", axes="head query key")
+def grid_bias(bias_table, side, window_size, shift):
+    """Return what turns global attention into attention within windows."""
+    from tutorial_lib.windows import shifted_window_mask
+
+    line = torch.arange(side)
+    positions = torch.cartesian_prod(line, line)  # (token, 2)
+    offsets = positions[:, None] - positions  # (query, key, 2)
+    rows, columns = (offsets + window_size - 1).unbind(dim=-1)
+    numbers = rows * (2 * window_size - 1) + columns
+    mask = shifted_window_mask(side, window_size, shift)
+    numbers = numbers.masked_fill(~mask, 0)
+    bias = bias_table[numbers]  # (query, key, head)
+    return bias.permute(2, 0, 1).masked_fill(~mask, -torch.inf)
+
+
+@grid_bias.oracle
+def _(bias_table, side, window_size, shift):
+    num_heads = bias_table.shape[1]
+    bias = torch.full((num_heads, side**2, side**2), -torch.inf)
+    for query in range(side**2):
+        row, column = divmod(query, side)
+        for key in range(side**2):
+            key_row, key_column = divmod(key, side)
+            same_rows = (row - shift) // window_size == (key_row - shift) // window_size
+            same_columns = (column - shift) // window_size == (
+                key_column - shift
+            ) // window_size
+            if same_rows and same_columns:
+                number = (row - key_row + window_size - 1) * (2 * window_size - 1)
+                number += column - key_column + window_size - 1
+                bias[:, query, key] = bias_table[number]
+    return bias
+
+
+@grid_bias.cases
+def _():
+    yield "regular windows of 2 × 2 tokens", torch.randn(9, 2), 4, 2, 0
+    yield "shifted windows", torch.randn(9, 2), 6, 2, 1
+    yield "larger windows", torch.randn(25, 3), 6, 3, 1
+    yield "larger windows", torch.randn(49, 2), 8, 4, 2
+
+
+grid_bias.hints = """
+- In global attention all tokens of the grid are queries and keys: number them row by row,
+  so that token i stands in row `i // side` and column `i % side`.
+- `shifted_window_mask(side, window_size, shift)` says which pairs share a window. Within
+  a window the offsets are those of `relative_position_index`: compute them for the whole
+  grid in the same way.
+- Outside of windows an offset has no number. Put 0 there, so that `bias_table` can be
+  indexed, and at the end fill in `-torch.inf`.
+"""
+
+grid_bias.mistakes = """
+Query and key are exchanged: an offset is the position of the query minus that of the key.
+    positions[:, None] - positions → positions - positions[:, None]
+Rows and columns are exchanged: the rows are multiplied by 2 window_size - 1.
+    rows * (2 * window_size - 1) + columns → columns * (2 * window_size - 1) + rows
+You do not shift the windows.
+    mask = shifted_window_mask(side, window_size, shift) → mask = shifted_window_mask(side, window_size, 0)
+Pairs in different windows still attend to each other: add -torch.inf there, not 0.
+    .masked_fill(~mask, -torch.inf) → .masked_fill(~mask, 0)
+Your mask is inverted: -torch.inf belongs where two tokens do not share a window.
+    .masked_fill(~mask, -torch.inf) → .masked_fill(mask, -torch.inf)
+Fill in -torch.inf: it hides a pair whatever the scores are.
+    -torch.inf → -1e9
+The heads come first: move the last axis of the looked-up biases to the front.
+    bias.permute(2, 0, 1).masked_fill(~mask, -torch.inf) → bias.masked_fill(~mask[..., None], -torch.inf)
+right:
+    bias.permute(2, 0, 1).masked_fill → bias.movedim(-1, 0).masked_fill
 """

@@ -8,7 +8,7 @@ function objects(root, data) {
   const [rows, columns] = data.grid;
   const [height, width] = data.size;
   const images = data.images.map(bytesOf);
-  const masks = bytesOf(data.masks);
+  const maps = bytesOf(data.maps);
   const size = rows * columns;
   const last = steps.length - 1;
   const now = { at: last, scene: 0 };
@@ -40,30 +40,29 @@ function objects(root, data) {
   }
 
   // ---- drawing
+  // Of a query's largest weight, what a patch has: 0 to 255.
   const share = (query, cell) =>
-    masks[(now.at * images.length + now.scene) * queries * size + query * size + cell];
+    maps[(now.at * images.length + now.scene) * queries * size + query * size + cell];
 
-  // Dark ink on a light page in both themes, under a veil where the mask is not.
-  function colorsOf(query, speaks) {
+  // Dark ink on a light page in both themes, under a veil where a query reads little.
+  function colorsOf(query) {
     return [...images[now.scene]].map((ink, i) => {
       const row = Math.floor(Math.floor(i / width) * rows / height);
       const cell = row * columns + Math.floor((i % width) * columns / width);
       const level = 255 - ink;
-      const shade = speaks ? share(query, cell) / 255 : 0;
+      const shade = share(query, cell) / 255;
       const seen = 127 + (0.22 + 0.78 * shade) * (level - 127);
       return [seen, seen, seen, 255];
     });
   }
 
-  // The box around what the mask covers.
+  // The predicted box, in patches.
   function boxOf(query) {
-    const cells = count(size).filter((cell) =>
-      share(query, cell) > 255 * data.there);
-    if (!cells.length) return null;
-    const ys = cells.map((cell) => Math.floor(cell / columns));
-    const xs = cells.map((cell) => cell % columns);
-    const [y, x] = [Math.min(...ys), Math.min(...xs)];
-    return { x, y, width: Math.max(...xs) - x + 1, height: Math.max(...ys) - y + 1 };
+    const [x, y, wide, high] = data.boxes[now.at][now.scene][query];
+    return {
+      x: (x - wide / 2) * columns, y: (y - high / 2) * rows,
+      width: wide * columns, height: high * rows,
+    };
   }
 
   function show() {
@@ -71,16 +70,18 @@ function objects(root, data) {
     slider.show(at, steps[at]);
     panels.forEach(({ canvas, frames, name }, query) => {
       const speaks = names[at][scene][query];
-      paint(canvas, width, colorsOf(query, speaks));
+      paint(canvas, width, colorsOf(query));
       const box = speaks && boxOf(query);
       for (const frame of frames) {
         frame.toggleAttribute("hidden", !box);
         if (box) set(frame, box);
       }
       name.textContent = `query ${query}: ${speaks ?? "∅"}`;
+      const middle = box && [box.x + box.width / 2, box.y + box.height / 2];
       const where = box
-        ? `its box begins at row ${box.y}, column ${box.x}` : "it draws nothing";
-      canvas.ariaLabel = `scene as query ${query} sees it: ${where}`;
+        ? `its box is centered at column ${middle[0].toFixed(1)}, `
+          + `row ${middle[1].toFixed(1)} of the patches` : "it has no box";
+      canvas.ariaLabel = `where query ${query} attends in the scene: ${where}`;
     });
     say(sentence());
   }

@@ -4,7 +4,8 @@ import pytest
 from figures_in_browser import (
     PHONE,
     SAID_OF_SCENES,
-    SCENE_MASKS,
+    SCENE_BOXES,
+    SCENE_WEIGHTS,
     SCENES,
     STEPS,
     click,
@@ -26,29 +27,31 @@ def assert_shows(page, at, scene=0):
     labels = [f"query {i}: {name or '∅'}" for i, name in enumerate(names)]
     assert texts(page.locator(".view + div")) == labels
     for query, name in enumerate(names):
-        mask = SCENE_MASKS[at, scene, query] * (name is not None)
-        assert_veiled(page, query, SCENES[scene], mask)
-        assert_framed(page.locator(".panel").nth(query), mask > 0.5)
+        assert_veiled(page, query, SCENES[scene], SCENE_WEIGHTS[at, scene, query])
+        box = SCENE_BOXES[at, scene, query].tolist() if name else None
+        assert_framed(page.locator(".panel").nth(query), box)
 
 
-def assert_veiled(page, query, ink, mask):
-    shades = mask.repeat_interleave(2, 0).repeat_interleave(2, 1)
+def assert_veiled(page, query, ink, weights):
+    shades = weights / weights.max()
+    shades = shades.repeat_interleave(2, 0).repeat_interleave(2, 1)
     expected = 127 / 255 + (0.22 + 0.78 * shades) * (1 - ink - 127 / 255)
     shown = pixels_of(page, f".panel canvas >> nth={query}")
     assert (shown[..., :3] - expected[..., None]).abs().max() < 0.01
 
 
-def assert_framed(panel, there):
+def assert_framed(panel, box):
     frame = panel.locator(".frame")
-    assert frame.is_visible() == bool(there.any())
-    if there.any():
-        rows, columns = there.nonzero().T
-        outer, box = panel.locator(".view").bounding_box(), frame.bounding_box()
-        side = outer["width"] / 3
-        assert box["x"] - outer["x"] == pytest.approx(side * columns.min(), abs=4)
-        assert box["y"] - outer["y"] == pytest.approx(side * rows.min(), abs=4)
-        across = columns.max() - columns.min() + 1
-        assert box["width"] == pytest.approx(side * across, abs=8)
+    assert frame.is_visible() == (box is not None)
+    if box is not None:
+        x, y, width, height = box
+        outer, drawn = panel.locator(".view").bounding_box(), frame.bounding_box()
+        left = outer["x"] + (x - width / 2) * outer["width"]
+        top = outer["y"] + (y - height / 2) * outer["height"]
+        assert drawn["x"] == pytest.approx(left, abs=4)
+        assert drawn["y"] == pytest.approx(top, abs=4)
+        assert drawn["width"] == pytest.approx(width * outer["width"], abs=8)
+        assert drawn["height"] == pytest.approx(height * outer["height"], abs=8)
 
 
 def test_it_opens_trained_and_a_slider_leads_back_in_every_scene(shown):

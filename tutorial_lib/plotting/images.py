@@ -9,7 +9,9 @@ BLUE = np.array([0.31, 0.58, 1.0])  # of white paper where most is read
 VEIL = 0.5  # how much of its brightness a photograph has where nothing is read
 
 
-def show_images(images, weights=None, *, outline=None, titles=None, columns=None):
+def show_images(
+    images, weights=None, *, outline=None, boxes=None, titles=None, columns=None
+):
     """Show images in rows of ``columns``, and the weights of their patches as color.
 
     An image is ink, (height, width), dark on white and all on one scale, or colored,
@@ -17,12 +19,15 @@ def show_images(images, weights=None, *, outline=None, titles=None, columns=None
     column) of patches for each image, or None for one that is shown as it is: where
     they lie a photograph keeps its colors, gray and dark elsewhere, and the paper
     behind ink turns blue. ``outline`` are tables (row, column) or None for each image,
-    True in patches that get a frame. Raises ValueError for images of another shape, and
-    unless there are as many of all that is given.
+    True in patches that get a frame. ``boxes`` are framed as well, for each image
+    (box, 4): the center's x and y, width and height, as fractions of the image. Raises
+    ValueError for images of another shape, and unless there are as many of all that is
+    given.
     """
     images = [array(image) for image in images]
     none = [None] * len(images)
-    beside = [none if one is None else one for one in (weights, outline, titles)]
+    given = weights, outline, boxes, titles
+    beside = [none if one is None else one for one in given]
     _check(images, beside)
     ink = np.concatenate([[0], *(one.ravel() for one in images if one.ndim == 2)])
     columns = min(columns or (8 if titles is None else 4), len(images))
@@ -42,19 +47,21 @@ def _check(images, beside):
     counts = [len(one) for one in (images, *beside)]
     if len(set(counts)) > 1 or not images:
         raise ValueError(
-            f"images, weights, outlines and titles are {counts}: not alike"
+            f"images, weights, outlines, boxes and titles are {counts}: not alike"
         )
     for shape in (image.shape for image in images):
         if len(shape) not in (2, 3) or (len(shape) == 3 and shape[0] != 3):
             raise ValueError(f"images are (height, width) or (3, …), got {shape}")
 
 
-def _draw(ax, image, weights, outline):
+def _draw(ax, image, weights, outline, boxes):
     ax.imshow(_colors(image, weights))
     ax.set(xticks=[], yticks=[])
     ax.spines[:].set(visible=True, lw=0.6)
     if outline is not None:
         ax.add_patch(_frame(image, array(outline)))
+    for box in [] if boxes is None else array(boxes):
+        ax.add_patch(_box(image, box))
 
 
 def _colors(image, weights):
@@ -81,4 +88,18 @@ def _frame(image, outline):
     rows, columns = np.nonzero(outline)
     corner = columns.min() * wide - 0.5, rows.min() * high - 0.5
     size = (np.ptp(columns) + 1) * wide, (np.ptp(rows) + 1) * high
+    return Rectangle(corner, *size, fill=False, ec=LIGHT["mark"], lw=2)
+
+
+def _box(image, box):
+    """Return the frame of a box (center x, center y, width, height)."""
+    from matplotlib.patches import Rectangle
+
+    height, width = image.shape[-2:]
+    center_x, center_y, box_width, box_height = box
+    corner = (
+        (center_x - box_width / 2) * width - 0.5,
+        (center_y - box_height / 2) * height - 0.5,
+    )
+    size = box_width * width, box_height * height
     return Rectangle(corner, *size, fill=False, ec=LIGHT["mark"], lw=2)

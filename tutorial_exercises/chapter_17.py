@@ -1,0 +1,243 @@
+"""Exercises of chapter 17: generalized IoU, greedy matching, raster order."""
+
+import itertools
+
+import torch
+
+from tutorial_exercises import Exercise
+
+
+@Exercise("17.1", "Generalized IoU", axes="pair")
+def generalized_iou(boxes, others):
+    """Return the generalized IoU of each box with the other of its pair."""
+    areas = (boxes[:, 2:] - boxes[:, :2]).prod(dim=1)
+    other_areas = (others[:, 2:] - others[:, :2]).prod(dim=1)
+    top_left = torch.maximum(boxes[:, :2], others[:, :2])
+    bottom_right = torch.minimum(boxes[:, 2:], others[:, 2:])
+    intersection = (bottom_right - top_left).clamp(min=0).prod(dim=1)
+    union = areas + other_areas - intersection
+    hull_start = torch.minimum(boxes[:, :2], others[:, :2])
+    hull_end = torch.maximum(boxes[:, 2:], others[:, 2:])
+    hull = (hull_end - hull_start).prod(dim=1)
+    return intersection / union - (hull - union) / hull
+
+
+@generalized_iou.oracle
+def _(boxes, others):
+    results = []
+    for box, other in zip(boxes.tolist(), others.tolist(), strict=True):
+        left, top, right, bottom = box
+        other_left, other_top, other_right, other_bottom = other
+        width = min(right, other_right) - max(left, other_left)
+        height = min(bottom, other_bottom) - max(top, other_top)
+        intersection = max(width, 0) * max(height, 0)
+        union = (right - left) * (bottom - top) - intersection
+        union += (other_right - other_left) * (other_bottom - other_top)
+        hull = max(right, other_right) - min(left, other_left)
+        hull *= max(bottom, other_bottom) - min(top, other_top)
+        results.append(intersection / union - (hull - union) / hull)
+    return torch.tensor(results)
+
+
+def random_boxes(count):
+    """Return boxes (box, 4): left, top, right, bottom."""
+    corners = torch.rand(count, 2)
+    return torch.cat([corners, corners + 0.1 + 0.4 * torch.rand(count, 2)], dim=1)
+
+
+@generalized_iou.cases
+def _():
+    left = torch.tensor([[0.0, 0.0, 2.0, 2.0]])
+    yield "two boxes that overlap", left, torch.tensor([[1.0, 0.0, 3.0, 4.0]])
+    yield "two boxes apart", left, torch.tensor([[3.0, 1.0, 5.0, 2.0]])
+    yield (
+        "two boxes apart in both directions",
+        left,
+        torch.tensor([[3.0, 3.0, 4.0, 5.0]]),
+    )
+    yield "equal boxes", left, left.clone()
+    yield "several pairs", random_boxes(6), random_boxes(6)
+
+
+generalized_iou.hints = """
+- A box is left, top, right, bottom, so `boxes[:, 2:] - boxes[:, :2]` are widths and
+  heights, and `.prod(dim=1)` makes areas of them.
+- The intersection begins at the larger left and top, and ends at the smaller right and
+  bottom. Where the boxes lie apart its width or height would be negative: clamp at 0.
+- The hull is the smallest box around both: it begins at the smaller left and top, and
+  ends at the larger right and bottom.
+"""
+
+generalized_iou.mistakes = """
+You return the IoU. Subtract the part of the hull that neither box covers.
+    intersection / union - (hull - union) / hull → intersection / union
+Where the boxes lie apart, width and height of the intersection are negative: clamp both
+at 0, before you multiply them.
+    (bottom_right - top_left).clamp(min=0).prod(dim=1) → (bottom_right - top_left).prod(dim=1)
+    (bottom_right - top_left).clamp(min=0).prod(dim=1) → (bottom_right - top_left).prod(dim=1).clamp(min=0)
+The union counts the intersection twice: subtract it once.
+    areas + other_areas - intersection → areas + other_areas
+You divide what is not covered by the union. Divide it by the area of the hull.
+    (hull - union) / hull → (hull - union) / union
+You subtract what the intersection leaves of the hull. Subtract what the union leaves.
+    (hull - union) / hull → (hull - intersection) / hull
+You add the part that neither box covers. Subtract it.
+    union - (hull → union + (hull
+Your hull is not around both boxes: it ends at the larger right and bottom.
+    hull_end = torch.maximum → hull_end = torch.minimum
+right:
+    (bottom_right - top_left).clamp(min=0) → torch.relu(bottom_right - top_left)
+    intersection / union - (hull - union) / hull → intersection / union + union / hull - 1
+"""
+
+
+@Exercise("17.2", "Greedy matching")
+def greedy_gap(costs):
+    """Return how much more the greedy matching costs than the best one."""
+    from scipy.optimize import linear_sum_assignment
+
+    left = costs.clone()
+    greedy = 0.0
+    for _ in range(costs.shape[1]):
+        query, i = divmod(left.argmin().item(), costs.shape[1])
+        greedy += costs[query, i].item()
+        left[query] = torch.inf
+        left[:, i] = torch.inf
+    queries, objects = linear_sum_assignment(costs)
+    return greedy - costs[queries, objects].sum().item()
+
+
+@greedy_gap.oracle
+def _(costs):
+    queries, objects = ([*range(count)] for count in costs.shape)
+    pairs = sorted((costs[q, i].item(), q, i) for q in queries for i in objects)
+    greedy = 0.0
+    matched = {}
+    for cost, query, i in pairs:
+        if query not in matched.values() and i not in matched:
+            matched[i] = query
+            greedy += cost
+    orders = itertools.permutations(queries, len(objects))
+    best = min(costs[[*order], objects].sum().item() for order in orders)
+    return greedy - best
+
+
+@greedy_gap.cases
+def _():
+    yield "two queries and two objects", torch.tensor([[1.0, 2.0], [4.0, 9.0]])
+    costs = torch.tensor([[5.0, 1.0, 9.0], [1.0, 8.0, 9.0], [9.0, 2.0, 4.0]])
+    yield "costs for which the greedy matching is the best", costs
+    for queries, objects in 4 * ((4, 2), (5, 3), (3, 1)):
+        yield "more queries than objects", 10 * torch.rand(queries, objects)
+    for _ in range(6):
+        label = "negative costs, and as many queries as objects"
+        yield label, 10 * torch.randn(4, 4)
+
+
+greedy_gap.hints = """
+- The index of the smallest cost of all: `divmod(left.argmin().item(), left.shape[1])`
+  returns its row, the query, and its column, the object.
+- Put infinity into the row and the column of a pair that is matched, in a copy of the
+  costs: `left[query] = torch.inf`. Go on until every object has its query.
+- `queries, objects = linear_sum_assignment(costs)` is the best matching, and
+  `costs[queries, objects]` are its costs. Subtract their sum from the greedy one.
+"""
+
+greedy_gap.mistakes = """
+You go object by object. The greedy matching takes the smallest of all costs that are
+left, whichever object it belongs to.
+    for _ in range(costs.shape[1]): → for i in range(costs.shape[1]):
+    and query, i = divmod(left.argmin().item(), costs.shape[1]) → query = left[:, i].argmin().item()
+You give two objects the same query: after a match, put infinity into its row, too.
+    left[query] = torch.inf → pass
+You match an object more than once: after a match, put infinity into its column, too.
+    left[:, i] = torch.inf → pass
+You subtract in the other direction. The greedy matching never costs less than the best.
+    return greedy - costs[queries, objects].sum().item() → return costs[queries, objects].sum().item() - greedy
+You return the cost of the greedy matching. Subtract that of the best one.
+    return greedy - costs[queries, objects].sum().item() → return greedy
+You return the cost of the best matching. Subtract it from that of the greedy one.
+    return greedy - costs[queries, objects].sum().item() → return costs[queries, objects].sum().item()
+You return the costs of a matching by the largest sum. The best has the smallest one.
+    linear_sum_assignment(costs) → linear_sum_assignment(costs, maximize=True)
+SciPy is not installed where this notebook runs. Run `%pip install scipy` in a cell of
+its own.
+    from scipy.optimize import linear_sum_assignment → raise ModuleNotFoundError("No module named 'scipy'")
+right:
+    left[query] = torch.inf → left[query, :] = 1e9
+"""
+
+
+@Exercise("17.3", "Raster order", axes="object")
+def raster_order(boxes):
+    """Return for each object the query that raster order gives it."""
+    top = boxes[:, 1] - boxes[:, 3] / 2
+    left = boxes[:, 0] - boxes[:, 2] / 2
+    order = sorted(range(len(boxes)), key=lambda i: (top[i].item(), left[i].item()))
+    queries = torch.zeros(len(boxes), dtype=torch.long)
+    for query, i in enumerate(order):
+        queries[i] = query
+    return queries
+
+
+@raster_order.oracle
+def _(boxes):
+    queries = []
+    for x, y, width, height in boxes.tolist():
+        before = 0
+        for other_x, other_y, other_width, other_height in boxes.tolist():
+            other_corner = other_y - other_height / 2, other_x - other_width / 2
+            before += other_corner < (y - height / 2, x - width / 2)
+        queries.append(before)
+    return torch.tensor(queries)
+
+
+@raster_order.cases
+def _():
+    # Tops and lefts that float32 represents, so that equal tops are equal.
+    three = [[0.75, 0.25, 0.25, 0.25], [0.25, 0.5, 0.25, 0.5], [0.5, 0.75, 0.25, 0.25]]
+    yield "three objects, the first of them the highest", torch.tensor(three)
+    turned = [
+        [0.5, 0.75, 0.25, 0.25],
+        [0.75, 0.25, 0.25, 0.25],
+        [0.25, 0.5, 0.25, 0.25],
+    ]
+    yield "three objects, the first of them the lowest", torch.tensor(turned)
+    level = [[0.75, 0.5, 0.25, 0.25], [0.25, 0.5, 0.25, 0.25], [0.5, 0.125, 0.25, 0.25]]
+    yield "two objects of the same height", torch.tensor(level)
+    tall = [[0.25, 0.5, 0.25, 0.75], [0.75, 0.375, 0.25, 0.25]]
+    yield "a tall object, whose top is higher than its center tells", torch.tensor(tall)
+    wide = [[0.5, 0.5, 0.75, 0.25], [0.25, 0.5, 0.125, 0.25]]
+    yield "a wide object, whose left edge lies left of its center", torch.tensor(wide)
+    for count in (1, 4, 5):
+        yield "random boxes", torch.rand(count, 4)
+
+
+raster_order.hints = """
+- The top edge of a box is the y of its center minus half of its height, and the left
+  edge the x minus half of the width.
+- Sort the indices of the objects by (top, left): `sorted(range(n), key=…)`.
+- The result is not this order: entry i is the position of object i in it, and so the
+  query that is trained on object i.
+"""
+
+raster_order.mistakes = """
+You return the order: which object comes first, second, …. Asked is for each object which
+query it gets, its position in that order.
+    return queries → return torch.tensor(order)
+You sort by the left edge first. Rows come before columns: sort by the top edge first,
+y minus half of the height.
+    (top[i].item(), left[i].item()) → (left[i].item(), top[i].item())
+You compare centers. Raster order meets the top edge of an object first: subtract half of
+the height, and for columns half of the width.
+    boxes[:, 1] - boxes[:, 3] / 2 → boxes[:, 1]
+    boxes[:, 0] - boxes[:, 2] / 2 → boxes[:, 0]
+    boxes[:, 1] - boxes[:, 3] / 2 → boxes[:, 1]
+    and boxes[:, 0] - boxes[:, 2] / 2 → boxes[:, 0]
+You subtract the whole height. The center lies half of it below the top edge.
+    boxes[:, 3] / 2 → boxes[:, 3]
+You begin at the bottom. Raster order begins at the top.
+    (top[i].item(), left[i].item()) → (-top[i].item(), left[i].item())
+right:
+    (top[i].item(), left[i].item()) → (top[i], left[i])
+"""
