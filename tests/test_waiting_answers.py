@@ -11,6 +11,7 @@ from built_pages import CHAPTERS, ROOT, each, needs_pages
 from tools.notebooks import read_notebook, tags_of
 
 DONE = {"13_reading_attention", "x_attribution", "x_real_language_model"}
+DONE |= {"x_pictures_meet_words"}
 NOT_YET = {path.stem for path in CHAPTERS} - {"03_attention_scoring"} - DONE
 SHOW = "() => [...document.querySelectorAll('.show')].at(1)?.click()"  # all answers
 # What can be seen, in live figures, too, and what stands for pictures.
