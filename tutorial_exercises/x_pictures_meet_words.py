@@ -51,8 +51,9 @@ def _(answer):
             "With a scale of 200 your loss is not finite: the sigmoid rounds to 0, and "
             "its logarithm is -inf. `F.logsigmoid` computes both at once."
         )
-    if abs(loss - (200 + 2 * math.log(2))) > 0.01:
-        return f"With a scale of 200 expected {200 + 2 * math.log(2):.2f}, got {loss:.2f}."
+    expected = 200 + 2 * math.log(2)  # two pairs in three have a cosine of 0
+    if abs(loss - expected) > 0.01:
+        return f"With a scale of 200 expected {expected:.2f}, got {loss:.2f}."
 
 
 sigmoid_loss.hints = """
