@@ -10,6 +10,8 @@ from built_pages import CHAPTERS, ROOT, each, needs_pages
 
 from tools.notebooks import read_notebook, tags_of
 
+DONE = {"13_reading_attention", "x_attribution", "x_real_language_model"}
+DONE |= {"x_pictures_meet_words"}
 NOT_YET = {path.stem for path in CHAPTERS} - {
     "01_queries_keys_values",
     "02_kernel_regression",
