@@ -10,37 +10,6 @@ from built_pages import CHAPTERS, ROOT, each, needs_pages
 
 from tools.notebooks import read_notebook, tags_of
 
-DONE = {"13_reading_attention", "x_attribution", "x_real_language_model"}
-DONE |= {"x_pictures_meet_words"}
-NOT_YET = {path.stem for path in CHAPTERS} - {
-    "01_queries_keys_values",
-    "02_kernel_regression",
-    "03_attention_scoring",
-    "04_masks",
-    "05_seq2seq",
-    "06_bahdanau_attention",
-    "07_self_attention",
-    "08_multi_head_attention",
-    "09_positional_encoding",
-    "10_transformer_block",
-    "11_transformer",
-    "12_decoding_and_gpt",
-    "13_reading_attention",
-    "14_vision_transformer",
-    "15_attention_maps",
-    "16_swin",
-    "17_detr",
-    "x_attention_since_llama",
-    "x_attribution",
-    "x_bandwidth",
-    "x_cost_of_attention",
-    "x_llama",
-    "x_positions_beyond_text",
-    "x_pytorch",
-    "x_real_language_model",
-    "x_speculative_decoding",
-    "x_training_transformers",
-}
 SHOW = "() => [...document.querySelectorAll('.show')].at(1)?.click()"  # all answers
 # What can be seen, in live figures, too, and what stands for pictures.
 SEEN = """() => {
@@ -65,7 +34,7 @@ def questions(page_file):
 
 
 @needs_pages
-@each([page for page in CHAPTERS if page.stem not in NOT_YET])
+@each(CHAPTERS)
 def test_nothing_tells_an_answer_before_it_is_asked_for(page_file, loaded):
     page, problems = loaded(page_file)
     before = page.evaluate(SEEN)
