@@ -96,6 +96,14 @@ def quotes_of_sentence_length():
         yield "11", "why-told", f"| {' | '.join(cells)} |"
 
 
+def quotes_of_chapter_6():
+    """Yield (chapter, cell, text) for what chapter 11 tells of chapter 6's model."""
+    [table] = cell_of("06", "compare-table")["outputs"]
+    rows = "".join(table["data"]["text/plain"]).splitlines()[2:]
+    one, two, three = (row.split()[-1] for row in rows)
+    yield "11", "accuracy-told", f"Chapter 6 gets {one}, {two} and {three}"
+
+
 def quotes_of_llama():
     """Yield (chapter, cell, text) for each row of the excursion on Llama."""
     for change in ("GPT-2", "RMSNorm, no biases", "SwiGLU", "RoPE", "GQA"):
@@ -178,6 +186,7 @@ QUOTES = [
     *quotes_of_captions(),
     *quotes_of_matching(),
     *quotes_of_sentence_length(),
+    *quotes_of_chapter_6(),
     *quotes_of_llama(),
     *quotes_of_clothes(),
     *quotes_of_real_model(),

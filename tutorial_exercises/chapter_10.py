@@ -224,7 +224,7 @@ With norm_first your feed-forward network gets the block's input, not the first 
 
 @Exercise("10.3", "Count before you build")
 def block_parameters(d_model, d_ff):
-    """Return how many parameters an encoder block has."""
+    """Return how many parameters a block has: GPT-3's 96 have about 174 billion."""
     attention = 4 * d_model**2 + 4 * d_model
     network = 2 * d_model * d_ff + d_ff + d_model
     norms = 4 * d_model
@@ -401,10 +401,12 @@ right:
 
 @Exercise("10.5", "Exclusive or")
 def exclusive_or():
-    """Return W_1 (2, 2) and W_2 (2, 1), so that relu(x @ W_1) @ W_2 is a xor b."""
-    W_1 = [[1.0, -1.0], [-1.0, 1.0]]  # relu(a - b) and relu(b - a)
-    W_2 = [[1.0], [1.0]]  # their sum
-    return W_1, W_2
+    """The hidden units are relu(a - b) and relu(b - a): each is 1 for one of the two
+    tokens that should get a 1, and else 0. The output is their sum."""
+    return [
+        [[1.0, -1.0], [-1.0, 1.0]],  # W_1
+        [[1.0], [1.0]],  # W_2
+    ]
 
 
 @exclusive_or.oracle
