@@ -17,8 +17,8 @@ def make_text(num_tokens, *, vocab_size=20, num_names=5, name_length=3):
 def is_predictable(tokens, name_length=3):
     """Say for each token of a text (token,) whether the next one can be predicted.
 
-    That is so where a name comes again, up to its last letter, behind which any name
-    may follow.
+    That is so where a name comes again, up to its last letter, after which any name may
+    follow.
     """
     seen = set()
     predictable = []
