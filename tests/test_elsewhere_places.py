@@ -87,7 +87,7 @@ def test_widths_of_r():
 
     options = {"xatol": 1e-7, "fatol": 1e-13}
     best = minimize(error, [0.8, 0.3], method="Nelder-Mead", options=options)
-    assert_within(torch.tensor(best.x), WIDTHS, within("its best widths"))
+    assert_within(torch.tensor(best.x), WIDTHS, within("its best bandwidths"))
 
 
 @pytest.mark.parametrize(

@@ -379,7 +379,7 @@ def test_colors_lie_where_the_weights_do_and_what_is_outlined_is_one_box():
         (lambda: show_images([]), "not alike"),
         (
             lambda: show_images(torch.zeros(2, 2, 2), [None]),
-            r"\[2, 1, 2, 2\]: not alike",
+            r"\[2, 1, 2, 2, 2\]: not alike",
         ),
         (lambda: show_images(torch.rand(2, 4, 5, 3)), r"got \(4, 5, 3"),
     ],
