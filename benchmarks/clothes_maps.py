@@ -3,12 +3,14 @@
     python benchmarks/clothes_maps.py [--folder ../shared/data]
 
 The Vision Transformer of clothes.py predicts the class of each test image. Then patches
-become black, in the order of a map of its attention or gradient, in an order that needs
-no model, or at random. A row of clothes_maps.csv says how probable the first prediction
-is, on average, after so many patches.
+become black, which is the background, or gray, the mean pixel of all images: in the
+order of a map of its attention or gradient, in an order that needs no model, or at
+random. A row of clothes_maps.csv says how probable the first prediction is, on average,
+after so many patches.
 """
 
 import argparse
+from itertools import product
 from pathlib import Path
 
 import torch
@@ -62,13 +64,13 @@ def nearness_to_center():
 
 
 @torch.no_grad()
-def probability_after(model, images, weights, count):
-    """Return how probable each first prediction is without ``count`` patches."""
-    predictions = model(images).argmax(dim=-1, keepdim=True)  # (image, 1)
+def probability_after(model, images, predictions, weights, count, fill):
+    """Return how probable each prediction (image, 1) is without ``count`` patches."""
     deleted = weights.argsort(dim=1, descending=True)[:, :count]
     visible = torch.ones(len(images), PATCHES).scatter(1, deleted, 0.0)
     visible = F.interpolate(visible.view(-1, 1, SIDE, SIDE), size=images.shape[-1])
-    probabilities = model(images * visible).softmax(dim=-1)  # (image, class)
+    remaining = images * visible + fill * (1 - visible)
+    probabilities = model(remaining).softmax(dim=-1)  # (image, class)
     return probabilities.gather(1, predictions).mean().item()
 
 
@@ -82,19 +84,25 @@ def main():
     images = load_images("fashion_mnist", folder=options.folder).test.images
     model = clothes_vit()
     maps = maps_of(model, images)
+    with torch.no_grad():
+        predictions = model(images).argmax(dim=-1, keepdim=True)  # (image, 1)
+    fills = {"background": 0.0, "mean pixel": images.mean()}
+    cases = list(product(maps, fills, COUNTS))
     options.out.unlink(missing_ok=True)
-    with progress_bar(len(maps), unit="map") as bar:
-        for name, weights in maps.items():
-            for count in COUNTS:
-                probability = probability_after(model, images, weights, count)
-                row = {
-                    "order": name,
-                    "deleted_patches": count,
-                    "probability": f"{probability:.4f}",
-                    "test_images": len(images),
-                    **provenance(),
-                }
-                append(options.out, row)
+    with progress_bar(len(cases)) as bar:
+        for name, fill, count in cases:
+            probability = probability_after(
+                model, images, predictions, maps[name], count, fills[fill]
+            )
+            row = {
+                "order": name,
+                "fill": fill,
+                "deleted_patches": count,
+                "probability": f"{probability:.4f}",
+                "test_images": len(images),
+                **provenance(),
+            }
+            append(options.out, row)
             bar.update()
 
 

@@ -121,7 +121,7 @@ class KVCache(dict):
     """Keys and values of the tokens so far: for each layer's number, its (K, V).
 
     Both are (batch, head, token, d_k). A model that generates token by token appends
-    those of the newest and need not compute the others again: Shazeer (2019).
+    those of the newest and need not compute the others again.
     """
 
     def append(self, layer, K, V):
@@ -134,7 +134,7 @@ class KVCache(dict):
         return K, V
 
     def num_tokens(self, layer=0):
-        """Return of how many tokens a layer has keys and values."""
+        """Return the number of cached tokens of a layer."""
         if layer not in self:
             return 0
         K, _ = self[layer]
