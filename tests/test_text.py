@@ -19,7 +19,7 @@ from tutorial_lib.data import (
     pad,
     tokenize,
 )
-from tutorial_lib.data.text import UNK, aligned_word
+from tutorial_lib.data.text import UNK
 
 
 @pytest.mark.parametrize(
@@ -232,9 +232,3 @@ def test_no_pairs_and_empty_sides_are_refused():
     empty = SentencePair(("go",), ())
     with pytest.raises(ValueError, match=r"must have a word, got .*\('go',\)"):
         Batches([*PAIRS, empty], SOURCE, TARGET, batch_size=2)
-
-
-def test_the_french_word_for_a_word_is_the_first_of_several():
-    links = frozenset({(0, 0), (1, 1), (3, 1), (2, 2)})
-    pair = SentencePair(("we", "not", "love"), ("nous", "n'", "aimons", "pas"), links)
-    assert [aligned_word(pair, i) for i in range(3)] == ["nous", "n'", "aimons"]

@@ -62,11 +62,6 @@ class SentencePair:
     clauses: int | None = None
 
 
-def aligned_word(pair, position):
-    """Return the French word, or the first, for the English word at ``position``."""
-    return pair.target[min(row for row, key in pair.alignment if key == position)]
-
-
 def tokenize(sentence, language):
     """Split a sentence in ``language``, "en" or "fr", into lower-cased tokens.
 
