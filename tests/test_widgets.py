@@ -81,6 +81,20 @@ STEPS = """
 sliders = find("IntSlider")[-1], find("FloatSlider")[-1]
 *((one.min, one.max, one.step) for one in sliders), slider.step
 """
+ON_PAGE = """
+from tutorial_figures import show_softmax
+os.environ["TUTORIAL_WIDGETS"] = "off"
+def bars(number=2, kind="b"):
+    print(number, kind, torch.rand(1).item() < 2)
+    if kind == "a":
+        return Image(b"a picture", format="png")
+    return show_softmax([1.0, number])
+import torch
+from IPython.display import Image
+explore(bars, number=(1, 9), kind=["a", "b"],
+    on_page={"number": [2, 5], "kind": {"first": "a", "second": "b"}})
+os.environ["TUTORIAL_WIDGETS"] = "on"
+"""
 SOURCES = {
     "draw": DRAW,
     "off": OFF,
@@ -93,6 +107,7 @@ SOURCES = {
     "warn": WARN,
     "without defaults": WITHOUT_DEFAULTS,
     "steps": STEPS,
+    "on page": ON_PAGE,
 }
 
 
@@ -170,6 +185,37 @@ def test_a_control_that_does_not_fit_is_refused_also_where_it_is_not_shown(contr
 
     with pytest.raises(ValueError, match="a control is"):
         explore(draw, **control)
+
+
+def test_settings_for_the_page_are_stored_with_the_picture(cells):
+    printed, picture, *_ = cells["on page"].outputs
+    assert printed.text.startswith("2 b True")
+    stored = picture.metadata["settings"]
+    assert stored["controls"] == [
+        {"label": "number", "values": ["2", "5"], "first": 0},
+        {"label": "kind", "values": ["first", "second"], "first": 1},
+    ]
+    texts = [drawn["text"] for drawn in stored["drawn"]]
+    assert texts == ["2 a True\n", "2 b True\n", "5 a True\n", "5 b True\n"]
+    kinds = [("png" in drawn, "html" in drawn) for drawn in stored["drawn"]]
+    assert kinds == [(True, False), (False, True)] * 2
+    assert stored["drawn"][1]["html"] == picture.data["text/html"]
+
+
+REFUSED = [
+    ({"number": [3, 4]}, "number needs a control and, among its values, 2, with which"),
+    ({"size": [1]}, "size needs a control"),
+    ({"number": range(1, 10), "kind": ["a", "b"]}, "at most 9 combinations .* not 18"),
+]
+
+
+@pytest.mark.parametrize(("on_page", "message"), REFUSED)
+def test_settings_for_the_page_that_do_not_fit_are_refused(on_page, message):
+    def draw(number=2, kind="b"):
+        return number
+
+    with pytest.raises(ValueError, match=message):
+        explore(draw, number=(1, 9), kind=["a", "b"], on_page=on_page)
 
 
 def test_bounds_may_be_numbers_of_numpy(capsys, monkeypatch):

@@ -1,4 +1,4 @@
-"""Controls above a picture, for those who run a notebook; the picture alone for others.
+"""Controls above a picture for those who run a notebook; a few pictures for others.
 
 They are ipywidgets', which answer through `interactive_output`. In JupyterLab a key
 that is pressed in a control would be a command, too, such as X, which cuts the cell;
@@ -6,8 +6,10 @@ and screen readers are told neither the name of a slider nor that a button is pr
 A script in the page sees to these.
 """
 
+import base64
 import html
 import inspect
+import itertools
 import os
 import sys
 import warnings
@@ -15,9 +17,11 @@ from importlib.util import find_spec
 from numbers import Integral
 
 from tutorial_lib.installed import MissingModelError
+from tutorial_lib.randomness import undisturbed
 
 VIEW = "application/vnd.jupyter.widget-view+json"
 BESIDE = "9em"  # the room for a label, left of its control
+MOST_SETTINGS = 9
 PAGE = """<style>
   .tutorial-controls .widget-toggle-button.mod-active::before { content: "✓"; }
 </style>
@@ -48,7 +52,7 @@ PAGE = """<style>
 </script>"""
 
 
-def explore(draw, labels=None, **controls):
+def explore(draw, labels=None, on_page=None, **controls):
     """Show what ``draw`` returns, below one control for each of its arguments.
 
     ``draw(**values)`` returns a picture, a table or anything that a notebook shows. The
@@ -66,16 +70,23 @@ def explore(draw, labels=None, **controls):
     such as that a font lacks a character.
 
     Where nothing can answer the reader, in a built book or on GitHub, the first picture
-    stands alone: the environment variable TUTORIAL_WIDGETS=off asks for that.
+    stands alone: the environment variable TUTORIAL_WIDGETS=off asks for that. Then
+    ``on_page`` gives some arguments a few values each, as a list, or as a dictionary
+    from what a menu calls them. Their combinations, at most nine, are drawn and stored
+    with the picture, and on the page of the book menus choose among them.
 
     Raises ValueError for a control that is none of these, or whose first value does not
-    fit.
+    fit, and for ``on_page`` with more than nine combinations, or without the first.
     """
     names = {name: name.replace("_", " ") for name in controls}
     names.update(labels or {})
     values = {name: _first(draw, name, control) for name, control in controls.items()}
+    menus = _menus(on_page or {}, values)
     if os.environ.get("TUTORIAL_WIDGETS") == "off" or not find_spec("ipywidgets"):
-        _show(draw(**values))
+        metadata = {}
+        if menus:
+            metadata["settings"] = _settings(draw, values, menus, names)
+        _show(draw(**values), metadata)
         print(f"In a running notebook you can change: {', '.join(names.values())}.")
         return
 
@@ -98,6 +109,61 @@ def explore(draw, labels=None, **controls):
     box = ipywidgets.VBox([*inputs.values(), status, shown, page])
     box.add_class("tutorial-controls")
     display(box)
+
+
+def _menus(on_page, values):
+    """Map arguments to what their menus on the page offer: names, and values for each.
+
+    Raises ValueError for an argument without a control, too many combinations, or a
+    menu without the value that the picture begins with.
+    """
+    menus = {}
+    combinations = 1
+    for name, offered in on_page.items():
+        if not isinstance(offered, dict):
+            offered = {f"{value}": value for value in offered}
+        if name not in values or values[name] not in offered.values():
+            raise ValueError(
+                f"on_page: {name} needs a control and, among its values, "
+                f"{values.get(name)!r}, with which the picture begins"
+            )
+        menus[name] = offered
+        combinations *= len(offered)
+    if combinations > MOST_SETTINGS:
+        raise ValueError(
+            f"on_page: at most {MOST_SETTINGS} combinations are drawn for the page, "
+            f"not {combinations}"
+        )
+    return menus
+
+
+def _settings(draw, values, menus, names):
+    """Draw all settings of the menus: what a page needs to show each of them."""
+    offered = [list(menu.values()) for menu in menus.values()]
+    drawn = []
+    for chosen in itertools.product(*offered):
+        with undisturbed():
+            drawn.append(_drawn(draw, values | dict(zip(menus, chosen, strict=True))))
+    controls = []
+    for name, menu in menus.items():
+        first = list(menu.values()).index(values[name])
+        controls.append({"label": names[name], "values": [*menu], "first": first})
+    return {"controls": controls, "drawn": drawn}
+
+
+def _drawn(draw, values):
+    """Return what ``draw`` prints and shows, as a page shows it."""
+    from IPython.utils.capture import capture_output
+
+    with capture_output() as captured:
+        _show(draw(**values))
+    [output] = captured.outputs
+    if "text/html" in output.data:
+        return {"text": captured.stdout, "html": output.data["text/html"]}
+    picture = output.data["image/png"]
+    if isinstance(picture, bytes):
+        picture = base64.b64encode(picture).decode()
+    return {"text": captured.stdout, "png": picture.replace("\n", "")}
 
 
 def _show_and_report(draw, values):
@@ -124,11 +190,11 @@ def _say(status, sentence):
     status.value = f'<span role="status">{html.escape(sentence)}</span>'
 
 
-def _show(picture):
+def _show(picture, metadata=None):
     """Display a picture, and close it, or matplotlib would show it once more."""
     from IPython.display import display
 
-    display(picture)
+    display(picture, metadata=metadata)
     pyplot = sys.modules.get("matplotlib.pyplot")
     if pyplot is not None and isinstance(picture, pyplot.Figure):
         pyplot.close(picture)
