@@ -70,7 +70,7 @@ standard deviations, and the score is divided by √d_k.
 
 @Exercise("3.2", "Distance attention without distances", axes="query d_v")
 def distance_attention(queries, keys, values, bandwidth):
-    """Average the values, weighted by softmax(-‖q - k‖² / (2 width²))."""
+    """Average the values, weighted by softmax(-‖q - k‖² / (2 bandwidth²))."""
     norms = keys.square().sum(dim=-1)  # (key,)
     scores = (queries @ keys.mT - norms / 2) / bandwidth**2  # (query, key)
     return scores.softmax(dim=-1) @ values
@@ -105,12 +105,12 @@ def _(answer):
 
 distance_attention.hints = """
 - Write ‖q - k‖² out. Which of its three terms is the same for every key?
-- What is left of the score is (q · k - ‖k‖² / 2) / width².
+- What is left of the score is (q · k - ‖k‖² / 2) / bandwidth².
 - `keys.square().sum(dim=-1)` is (key,): it broadcasts over the rows of Q Kᵀ.
 """
 
 distance_attention.mistakes = """
-This is the plain dot product: -‖k‖² / 2 and the division by width² are missing.
+This is the plain dot product: -‖k‖² / 2 and the division by bandwidth² are missing.
     (queries @ keys.mT - norms / 2) / bandwidth**2 → queries @ keys.mT
 -‖k‖² / 2 is missing from the scores. (What is the same for all keys, as ‖q‖², cancels.)
     queries @ keys.mT - norms / 2 → queries @ keys.mT
@@ -122,19 +122,19 @@ The sign is wrong: the farther a key, the lower its score must be.
     (queries @ keys.mT - norms / 2) → -(…)
 You add ‖k‖² / 2. A long key is far away, so its norm must lower the score.
     queries @ keys.mT - norms → queries @ keys.mT + norms
-You divide by 2 twice: ‖k‖² / 2 has the 2 of 2 width². Divide the whole by width².
+You divide by 2 twice: ‖k‖² / 2 has the 2 of 2σ². Divide the whole by σ².
     / bandwidth**2 → / (2 * bandwidth**2)
-You divide only ‖k‖² / 2 by width², not the dot product: put both in parentheses.
+You divide only ‖k‖² / 2 by bandwidth², not the dot product: put both in parentheses.
     (queries @ keys.mT - norms / 2) → queries @ keys.mT - norms / 2
-You divide only the dot product by width², not ‖k‖² / 2: put both in parentheses.
+You divide only the dot product by bandwidth², not ‖k‖² / 2: put both in parentheses.
     (queries @ keys.mT - norms / 2) / bandwidth**2 → queries @ keys.mT / bandwidth**2 - norms / 2
-You also divide by √d_k. The formula has width² alone.
+You also divide by √d_k. The formula has bandwidth² alone.
     / bandwidth**2 → / bandwidth**2 / keys.shape[-1] ** 0.5
 You subtract ‖k‖ / 2. The norm must be squared: leave the square root out.
     norms / 2 → norms.sqrt() / 2
-Your weights do not depend on the bandwidth: divide the scores by width².
+Your weights do not depend on the bandwidth: divide the scores by bandwidth².
     / bandwidth**2 →
-You divide by the bandwidth itself. The exponent is a square: divide by width².
+You divide by the bandwidth itself. The exponent is a square: divide by bandwidth².
     / bandwidth**2 → / bandwidth
 Your softmax runs over the queries. Each query's weights sum to 1 over the keys: dim=-1.
     softmax(dim=-1) → softmax(dim=0)

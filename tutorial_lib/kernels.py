@@ -10,7 +10,7 @@ import torch
 
 
 def gaussian(bandwidth):
-    """Return the kernel exp(-distance² / (2 width²)), which is nowhere 0."""
+    """Return the kernel exp(-distance² / (2 bandwidth²)), which is nowhere 0."""
 
     def kernel(distances):
         return torch.exp(-((distances / bandwidth) ** 2) / 2)
