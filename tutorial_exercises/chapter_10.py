@@ -1,5 +1,6 @@
 """Exercises of chapter 10: the Transformer block."""
 
+from itertools import combinations
 from unittest import mock
 
 import torch
@@ -506,11 +507,11 @@ class _(nn.Module):
 
 @RepairedBlock.cases
 def _():
-    yield "two sentences without a mask", (6, 2, 24), 2 * torch.randn(2, 3, 6)
     is_word = torch.arange(4) < torch.tensor([4, 2])[:, None, None]  # (batch, 1, key)
     yield "a mask hides padding", (6, 2, 24), 2 * torch.randn(2, 4, 6), is_word
     causal = torch.ones(4, 4).tril().bool()
     yield "a causal mask", (6, 3, 12), 2 * torch.randn(1, 4, 6), causal
+    yield "two sentences without a mask", (6, 2, 24), 2 * torch.randn(2, 3, 6)
 
 
 @RepairedBlock.demand("gradients reach x and all layers")
@@ -569,3 +570,18 @@ The second sum starts from the block's input. Start from the first sum.
 right:
     (self.norm2(x)).relu() → (self.norm2(x)).clamp(min=0)
 """
+
+# Who repairs the block line by line meets it with several bugs left.
+BUGS = {
+    "the norm still replaces x": "normed = self.norm1(x) → normed = x = self.norm1(x)",
+    "the mask is not used": "normed, mask) → normed)",
+    "nothing stands between W_1 and W_2": "(self.norm2(x)).relu() → (self.norm2(x))",
+    "the second sub-layer replaces x": "return x + self.W_2 → return self.W_2",
+}
+NUMBERS = {2: "Two", 3: "Three", 4: "Four"}
+several = ""
+for count, number in NUMBERS.items():
+    for bugs in combinations(BUGS, count):
+        edits = "\n    and ".join(BUGS[bug] for bug in bugs)
+        several += f"{number} bugs are left. One of them: {bugs[0]}.\n    {edits}\n"
+RepairedBlock.mistakes = several + RepairedBlock.mistakes
