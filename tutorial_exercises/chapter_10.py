@@ -127,101 +127,130 @@ right:
 """
 
 
-@Exercise("10.2", "Both orders", axes="batch token d_model")
-def run_block(x, attention, feed_forward, norms, norm_first):
-    """Run an encoder block: pre-norm with norm_first, else post-norm."""
-    first, second = norms
-    if norm_first:
-        y = first(x)
-        x = x + attention(y, y, y)
-        return x + feed_forward(second(x))
-    x = first(x + attention(x, x, x))
-    return second(x + feed_forward(x))
+@Exercise("10.2", "Five bugs", axes="batch token d_model")
+class RepairedBlock(nn.Module):
+    """A pre-norm block that works."""
+
+    def __init__(self, d_model, num_heads, d_ff):
+        super().__init__()
+        self.norm1 = nn.LayerNorm(d_model)
+        self.attention = MultiHeadAttention(d_model, num_heads)
+        self.norm2 = nn.LayerNorm(d_model)  # 1. Each sub-layer has a norm of its own.
+        self.W_1 = nn.Linear(d_model, d_ff)
+        self.W_2 = nn.Linear(d_ff, d_model)
+
+    def forward(self, x, mask=None):
+        """Update (batch, token, d_model); mask (batch, query, key) or None."""
+        normed = self.norm1(x)  # 2. A normalized copy: the stream itself stays.
+        x = x + self.attention(normed, normed, normed, mask)  # 3. The mask is used.
+        hidden = self.W_1(self.norm2(x)).relu()  # 4. Else W_1 and W_2 are one matrix.
+        return x + self.W_2(hidden)  # 5. The second sub-layer is added, too.
 
 
-@run_block.oracle
-def _(x, attention, feed_forward, norms, norm_first):
-    sublayers = [lambda y: attention(y, y, y), feed_forward]
-    for norm, sublayer in zip(norms, sublayers, strict=True):
-        x = x + sublayer(norm(x)) if norm_first else norm(x + sublayer(x))
-    return x
+@RepairedBlock.oracle
+class _(nn.Module):
+    def __init__(self, d_model, num_heads, d_ff):
+        super().__init__()
+        self.norm1 = nn.LayerNorm(d_model)
+        self.attention = MultiHeadAttention(d_model, num_heads)
+        self.norm2 = nn.LayerNorm(d_model)
+        self.W_1 = nn.Linear(d_model, d_ff)
+        self.W_2 = nn.Linear(d_ff, d_model)
+        for norm in (self.norm1, self.norm2):
+            nn.init.normal_(norm.weight, 1, 0.5)
+            nn.init.normal_(norm.bias)
+
+    def forward(self, x, mask=None):
+        normed = self.norm1(x)
+        attended = self.attention(normed, normed, normed, mask)
+        tokens = (x + attended).flatten(0, 1)
+        updated = []
+        for token in tokens:
+            units = [max(unit, torch.zeros(())) for unit in self.W_1(self.norm2(token))]
+            updated.append(token + self.W_2(torch.stack(units)))
+        return torch.stack(updated).view(x.shape)
 
 
-def parts():
-    """Make attention, a feed-forward network and two norms, none of them trivial."""
-    feed_forward = nn.Sequential(nn.Linear(6, 24), nn.ReLU(), nn.Linear(24, 6))
-    norms = [nn.LayerNorm(6), nn.LayerNorm(6)]
-    for norm in norms:
-        nn.init.normal_(norm.weight, 1, 0.5)
-        nn.init.normal_(norm.bias)
-    return F.scaled_dot_product_attention, feed_forward, norms
-
-
-@run_block.cases
+@RepairedBlock.cases
 def _():
-    yield "pre-norm", 2 * torch.randn(2, 3, 6), *parts(), True
-    yield "post-norm", 2 * torch.randn(2, 3, 6), *parts(), False
+    is_word = torch.arange(4) < torch.tensor([4, 2])[:, None, None]  # (batch, 1, key)
+    yield "a mask hides padding", (6, 2, 24), 2 * torch.randn(2, 4, 6), is_word
+    causal = torch.ones(4, 4).tril().bool()
+    yield "a causal mask", (6, 3, 12), 2 * torch.randn(1, 4, 6), causal
+    yield "two sentences without a mask", (6, 2, 24), 2 * torch.randn(2, 3, 6)
 
 
-@run_block.demand("gradients reach x")
+@RepairedBlock.demand("gradients reach x and all layers")
 def _(answer):
     x = torch.randn(2, 3, 6, requires_grad=True)
-    answer(x, *parts(), True)
-    answer.gradients(x)
+    weights = answer.build(6, 2, 24).named_parameters()
+    answer(x)
+    weights = [weight for name, weight in weights if name != "attention.W_K.bias"]
+    answer.gradients(x, *weights)
 
 
-run_block.hints = """
-- The block has two sub-layers of the same form: attention with the first norm, then the
-  feed-forward network with the second norm.
-- Ask of each order: does the norm get what a sub-layer reads, or does it get the sum?
-  In pre-norm, what is added to has never passed a norm.
-- The second sub-layer starts from the `x` that the first one returned.
+RepairedBlock.hints = """
+- Compare `__init__` with Fig. 10.1: how many norms has a block?
+- What is added to what? In a pre-norm block nothing ever normalizes `x` itself.
+- Which argument of `forward` is never used? And what is W_1 followed by W_2, if nothing
+  stands between them?
 """
 
-run_block.mistakes = """
-That is the other order. Pre-norm, with norm_first, is x + sublayer(norm(x)); post-norm
-is norm(x + sublayer(x)).
-    if norm_first → if not norm_first
-With norm_first your sub-layers replace x. Residual connections add what they return.
-    x = x + attention(y, y, y) → x = attention(y, y, y)
-    and return x + feed_forward → return feed_forward
-With norm_first you add to the normalized tokens. Add a sub-layer's output to x itself.
-    x = x + attention → x = y + attention
-    and return x + → return second(x) +
-With norm_first your first sum adds to the normalized tokens, y. Add to x itself.
-    x = x + attention → x = y + attention
-With norm_first your second sum adds to the normalized tokens. Add to x itself.
-    return x + → return second(x) +
-In post-norm you normalize before you add. Normalize the sum: norm(x + sublayer(x)).
-    first(x + attention(x, x, x)) → x + first(attention(x, x, x))
-    and return second(x + feed_forward(x)) → return x + second(feed_forward(x))
-With norm_first your keys and values are not normalized. Give attention norm(x) alone.
-    attention(y, y, y) → attention(y, x, x)
-You use the first norm twice. The feed-forward network has the second one.
-    first, second = norms → first = second = norms[0]
-You use the norms the wrong way round: attention has the first one.
-    first, second → second, first
-With norm_first your sub-layers get x as it is. Normalize the input of each.
-    y = first(x) → y = x
-    and feed_forward(second(x)) → feed_forward(x)
-Without norm_first you add, but do not normalize the sums: norm(x + sublayer(x)).
-    first(x + attention(x, x, x)) → x + attention(x, x, x)
-    and return second(x + feed_forward(x)) → return x + feed_forward(x)
-With norm_first you normalize once more at the end. Pre-norm leaves the sum as it is.
-    x + feed_forward(second(x)) → second(x + feed_forward(second(x)))
-Without norm_first the second sum has to be normalized, too.
-    return second(x + feed_forward(x)) → return x + feed_forward(x)
-Attention comes first, then the feed-forward network.
-    y = first(x) → x = x + feed_forward(second(x))
-        y = first(x)
-    and return x + feed_forward(second(x)) → return x
-With norm_first your second sum starts from the block's input. Start from the first sum.
-    x = x + attention(y, y, y) → z = x + attention(y, y, y)
-    and feed_forward(second(x)) → feed_forward(second(z))
-With norm_first your feed-forward network gets the block's input, not the first sum.
-    return x + feed_forward(second(x)) → return x
-    and x = x + attention(y, y, y) → x = x + attention(y, y, y) + feed_forward(second(x))
+RepairedBlock.mistakes = """
+The norm still replaces x. Normalize a copy, and add the output of attention to x itself.
+    normed = self.norm1(x) → normed = x = self.norm1(x)
+The mask is not used: give it to attention as its fourth argument.
+    normed, mask) → normed)
+Nothing stands between W_1 and W_2, so they are one linear layer: ReLU is missing.
+    (self.norm2(x)).relu() → (self.norm2(x))
+The second sub-layer replaces x. Add its output to x.
+    return x + self.W_2 → return self.W_2
+The feed-forward network reads x as it is. Normalize what it reads, with `norm2`.
+    self.W_1(self.norm2(x)) → self.W_1(x)
+Attention reads x as it is. Normalize what it reads, with `norm1`.
+    normed = self.norm1(x) → normed = x
+You use `norm1` twice. The feed-forward network has `norm2`.
+    self.norm2(x) → self.norm1(x)
+The norms are the wrong way round: `norm1` is for attention.
+    normed = self.norm1(x) → normed = self.norm2(x)
+    and self.W_1(self.norm2(x)) → self.W_1(self.norm1(x))
+The output of attention replaces x. Add it to x.
+    x = x + self.attention → x = self.attention
+The second sum adds to the normalized copy. Add to x itself.
+    hidden = self.W_1(self.norm2(x)).relu() → x = self.norm2(x)
+        hidden = self.W_1(x).relu()
+ReLU stands behind W_2. It belongs between the two layers.
+    (self.norm2(x)).relu() → (self.norm2(x))
+    and self.W_2(hidden) → self.W_2(hidden).relu()
+That is post-norm: you normalize the sums. Normalize what each sub-layer reads.
+    normed = self.norm1(x) → normed = x
+    and x = x + self.attention(normed, normed, normed, mask) → x = self.norm1(x + self.attention(normed, normed, normed, mask))
+    and self.W_1(self.norm2(x)) → self.W_1(x)
+    and return x + self.W_2(hidden) → return self.norm2(x + self.W_2(hidden))
+Keys and values are not normalized. Attention reads the normalized copy alone.
+    self.attention(normed, normed, normed, mask) → self.attention(normed, x, x, mask)
+The second sum starts from the block's input. Start from the first sum.
+    x = x + self.attention → block_input = x
+        x = x + self.attention
+    and return x + → return block_input +
+right:
+    (self.norm2(x)).relu() → (self.norm2(x)).clamp(min=0)
 """
+
+# Who repairs the block line by line meets it with several bugs left.
+BUGS = {
+    "the norm still replaces x": "normed = self.norm1(x) → normed = x = self.norm1(x)",
+    "the mask is not used": "normed, mask) → normed)",
+    "nothing stands between W_1 and W_2": "(self.norm2(x)).relu() → (self.norm2(x))",
+    "the second sub-layer replaces x": "return x + self.W_2 → return self.W_2",
+}
+NUMBERS = {2: "Two", 3: "Three", 4: "Four"}
+several = ""
+for count, number in NUMBERS.items():
+    for bugs in combinations(BUGS, count):
+        edits = "\n    and ".join(BUGS[bug] for bug in bugs)
+        several += f"{number} bugs are left. One of them: {bugs[0]}.\n    {edits}\n"
+RepairedBlock.mistakes = several + RepairedBlock.mistakes
 
 
 @Exercise("10.3", "Count before you build")
@@ -459,129 +488,3 @@ right:
     [[1.0, -1.0], [-1.0, 1.0]] → [[2.0, -1.0], [-2.0, 1.0]]
     and [[1.0], [1.0]] → [[0.5], [1.0]]
 """
-
-
-@Exercise("10.6", "Five bugs", axes="batch token d_model")
-class RepairedBlock(nn.Module):
-    """A pre-norm block that works."""
-
-    def __init__(self, d_model, num_heads, d_ff):
-        super().__init__()
-        self.norm1 = nn.LayerNorm(d_model)
-        self.attention = MultiHeadAttention(d_model, num_heads)
-        self.norm2 = nn.LayerNorm(d_model)  # 1. Each sub-layer has a norm of its own.
-        self.W_1 = nn.Linear(d_model, d_ff)
-        self.W_2 = nn.Linear(d_ff, d_model)
-
-    def forward(self, x, mask=None):
-        """Update (batch, token, d_model); mask (batch, query, key) or None."""
-        normed = self.norm1(x)  # 2. A normalized copy: the stream itself stays.
-        x = x + self.attention(normed, normed, normed, mask)  # 3. The mask is used.
-        hidden = self.W_1(self.norm2(x)).relu()  # 4. Else W_1 and W_2 are one matrix.
-        return x + self.W_2(hidden)  # 5. The second sub-layer is added, too.
-
-
-@RepairedBlock.oracle
-class _(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff):
-        super().__init__()
-        self.norm1 = nn.LayerNorm(d_model)
-        self.attention = MultiHeadAttention(d_model, num_heads)
-        self.norm2 = nn.LayerNorm(d_model)
-        self.W_1 = nn.Linear(d_model, d_ff)
-        self.W_2 = nn.Linear(d_ff, d_model)
-        for norm in (self.norm1, self.norm2):
-            nn.init.normal_(norm.weight, 1, 0.5)
-            nn.init.normal_(norm.bias)
-
-    def forward(self, x, mask=None):
-        normed = self.norm1(x)
-        attended = self.attention(normed, normed, normed, mask)
-        tokens = (x + attended).flatten(0, 1)
-        updated = []
-        for token in tokens:
-            units = [max(unit, torch.zeros(())) for unit in self.W_1(self.norm2(token))]
-            updated.append(token + self.W_2(torch.stack(units)))
-        return torch.stack(updated).view(x.shape)
-
-
-@RepairedBlock.cases
-def _():
-    is_word = torch.arange(4) < torch.tensor([4, 2])[:, None, None]  # (batch, 1, key)
-    yield "a mask hides padding", (6, 2, 24), 2 * torch.randn(2, 4, 6), is_word
-    causal = torch.ones(4, 4).tril().bool()
-    yield "a causal mask", (6, 3, 12), 2 * torch.randn(1, 4, 6), causal
-    yield "two sentences without a mask", (6, 2, 24), 2 * torch.randn(2, 3, 6)
-
-
-@RepairedBlock.demand("gradients reach x and all layers")
-def _(answer):
-    x = torch.randn(2, 3, 6, requires_grad=True)
-    weights = answer.build(6, 2, 24).named_parameters()
-    answer(x)
-    weights = [weight for name, weight in weights if name != "attention.W_K.bias"]
-    answer.gradients(x, *weights)
-
-
-RepairedBlock.hints = """
-- Compare `__init__` with Fig. 10.1: how many norms has a block?
-- What is added to what? In a pre-norm block nothing ever normalizes `x` itself.
-- Which argument of `forward` is never used? And what is W_1 followed by W_2, if nothing
-  stands between them?
-"""
-
-RepairedBlock.mistakes = """
-The norm still replaces x. Normalize a copy, and add the output of attention to x itself.
-    normed = self.norm1(x) → normed = x = self.norm1(x)
-The mask is not used: give it to attention as its fourth argument.
-    normed, mask) → normed)
-Nothing stands between W_1 and W_2, so they are one linear layer: ReLU is missing.
-    (self.norm2(x)).relu() → (self.norm2(x))
-The second sub-layer replaces x. Add its output to x.
-    return x + self.W_2 → return self.W_2
-The feed-forward network reads x as it is. Normalize what it reads, with `norm2`.
-    self.W_1(self.norm2(x)) → self.W_1(x)
-Attention reads x as it is. Normalize what it reads, with `norm1`.
-    normed = self.norm1(x) → normed = x
-You use `norm1` twice. The feed-forward network has `norm2`.
-    self.norm2(x) → self.norm1(x)
-The norms are the wrong way round: `norm1` is for attention.
-    normed = self.norm1(x) → normed = self.norm2(x)
-    and self.W_1(self.norm2(x)) → self.W_1(self.norm1(x))
-The output of attention replaces x. Add it to x.
-    x = x + self.attention → x = self.attention
-The second sum adds to the normalized copy. Add to x itself.
-    hidden = self.W_1(self.norm2(x)).relu() → x = self.norm2(x)
-        hidden = self.W_1(x).relu()
-ReLU stands behind W_2. It belongs between the two layers.
-    (self.norm2(x)).relu() → (self.norm2(x))
-    and self.W_2(hidden) → self.W_2(hidden).relu()
-That is post-norm: you normalize the sums. Normalize what each sub-layer reads.
-    normed = self.norm1(x) → normed = x
-    and x = x + self.attention(normed, normed, normed, mask) → x = self.norm1(x + self.attention(normed, normed, normed, mask))
-    and self.W_1(self.norm2(x)) → self.W_1(x)
-    and return x + self.W_2(hidden) → return self.norm2(x + self.W_2(hidden))
-Keys and values are not normalized. Attention reads the normalized copy alone.
-    self.attention(normed, normed, normed, mask) → self.attention(normed, x, x, mask)
-The second sum starts from the block's input. Start from the first sum.
-    x = x + self.attention → block_input = x
-        x = x + self.attention
-    and return x + → return block_input +
-right:
-    (self.norm2(x)).relu() → (self.norm2(x)).clamp(min=0)
-"""
-
-# Who repairs the block line by line meets it with several bugs left.
-BUGS = {
-    "the norm still replaces x": "normed = self.norm1(x) → normed = x = self.norm1(x)",
-    "the mask is not used": "normed, mask) → normed)",
-    "nothing stands between W_1 and W_2": "(self.norm2(x)).relu() → (self.norm2(x))",
-    "the second sub-layer replaces x": "return x + self.W_2 → return self.W_2",
-}
-NUMBERS = {2: "Two", 3: "Three", 4: "Four"}
-several = ""
-for count, number in NUMBERS.items():
-    for bugs in combinations(BUGS, count):
-        edits = "\n    and ".join(BUGS[bug] for bug in bugs)
-        several += f"{number} bugs are left. One of them: {bugs[0]}.\n    {edits}\n"
-RepairedBlock.mistakes = several + RepairedBlock.mistakes
