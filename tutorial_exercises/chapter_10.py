@@ -1,5 +1,6 @@
 """Exercises of chapter 10: the Transformer block."""
 
+from itertools import combinations
 from unittest import mock
 
 import torch
@@ -8,6 +9,7 @@ from torch import nn
 
 from tutorial_exercises import Exercise
 from tutorial_exercises.exercise import Wrong
+from tutorial_lib.attention import MultiHeadAttention
 
 
 @Exercise("10.1", "Layer norm", axes="batch token d_model")
@@ -125,101 +127,130 @@ right:
 """
 
 
-@Exercise("10.2", "Both orders", axes="batch token d_model")
-def run_block(x, attention, feed_forward, norms, norm_first):
-    """Run an encoder block: pre-norm with norm_first, else post-norm."""
-    first, second = norms
-    if norm_first:
-        y = first(x)
-        x = x + attention(y, y, y)
-        return x + feed_forward(second(x))
-    x = first(x + attention(x, x, x))
-    return second(x + feed_forward(x))
+@Exercise("10.2", "Five bugs", axes="batch token d_model")
+class RepairedBlock(nn.Module):
+    """A pre-norm block that works."""
+
+    def __init__(self, d_model, num_heads, d_ff):
+        super().__init__()
+        self.norm1 = nn.LayerNorm(d_model)
+        self.attention = MultiHeadAttention(d_model, num_heads)
+        self.norm2 = nn.LayerNorm(d_model)  # 1. Each sub-layer has a norm of its own.
+        self.W_1 = nn.Linear(d_model, d_ff)
+        self.W_2 = nn.Linear(d_ff, d_model)
+
+    def forward(self, x, mask=None):
+        """Update (batch, token, d_model); mask (batch, query, key) or None."""
+        normed = self.norm1(x)  # 2. A normalized copy: the stream itself stays.
+        x = x + self.attention(normed, normed, normed, mask)  # 3. The mask is used.
+        hidden = self.W_1(self.norm2(x)).relu()  # 4. Else W_1 and W_2 are one matrix.
+        return x + self.W_2(hidden)  # 5. The second sub-layer is added, too.
 
 
-@run_block.oracle
-def _(x, attention, feed_forward, norms, norm_first):
-    sublayers = [lambda y: attention(y, y, y), feed_forward]
-    for norm, sublayer in zip(norms, sublayers, strict=True):
-        x = x + sublayer(norm(x)) if norm_first else norm(x + sublayer(x))
-    return x
+@RepairedBlock.oracle
+class _(nn.Module):
+    def __init__(self, d_model, num_heads, d_ff):
+        super().__init__()
+        self.norm1 = nn.LayerNorm(d_model)
+        self.attention = MultiHeadAttention(d_model, num_heads)
+        self.norm2 = nn.LayerNorm(d_model)
+        self.W_1 = nn.Linear(d_model, d_ff)
+        self.W_2 = nn.Linear(d_ff, d_model)
+        for norm in (self.norm1, self.norm2):
+            nn.init.normal_(norm.weight, 1, 0.5)
+            nn.init.normal_(norm.bias)
+
+    def forward(self, x, mask=None):
+        normed = self.norm1(x)
+        attended = self.attention(normed, normed, normed, mask)
+        tokens = (x + attended).flatten(0, 1)
+        updated = []
+        for token in tokens:
+            units = [max(unit, torch.zeros(())) for unit in self.W_1(self.norm2(token))]
+            updated.append(token + self.W_2(torch.stack(units)))
+        return torch.stack(updated).view(x.shape)
 
 
-def parts():
-    """Make attention, a feed-forward network and two norms, none of them trivial."""
-    feed_forward = nn.Sequential(nn.Linear(6, 24), nn.ReLU(), nn.Linear(24, 6))
-    norms = [nn.LayerNorm(6), nn.LayerNorm(6)]
-    for norm in norms:
-        nn.init.normal_(norm.weight, 1, 0.5)
-        nn.init.normal_(norm.bias)
-    return F.scaled_dot_product_attention, feed_forward, norms
-
-
-@run_block.cases
+@RepairedBlock.cases
 def _():
-    yield "pre-norm", 2 * torch.randn(2, 3, 6), *parts(), True
-    yield "post-norm", 2 * torch.randn(2, 3, 6), *parts(), False
+    is_word = torch.arange(4) < torch.tensor([4, 2])[:, None, None]  # (batch, 1, key)
+    yield "a mask hides padding", (6, 2, 24), 2 * torch.randn(2, 4, 6), is_word
+    causal = torch.ones(4, 4).tril().bool()
+    yield "a causal mask", (6, 3, 12), 2 * torch.randn(1, 4, 6), causal
+    yield "two sentences without a mask", (6, 2, 24), 2 * torch.randn(2, 3, 6)
 
 
-@run_block.demand("gradients reach x")
+@RepairedBlock.demand("gradients reach x and all layers")
 def _(answer):
     x = torch.randn(2, 3, 6, requires_grad=True)
-    answer(x, *parts(), True)
-    answer.gradients(x)
+    weights = answer.build(6, 2, 24).named_parameters()
+    answer(x)
+    weights = [weight for name, weight in weights if name != "attention.W_K.bias"]
+    answer.gradients(x, *weights)
 
 
-run_block.hints = """
-- The block has two sub-layers of the same form: attention with the first norm, then the
-  feed-forward network with the second norm.
-- Ask of each order: does the norm get what a sub-layer reads, or does it get the sum?
-  In pre-norm, what is added to has never passed a norm.
-- The second sub-layer starts from the `x` that the first one returned.
+RepairedBlock.hints = """
+- Compare `__init__` with Fig. 10.1: how many norms has a block?
+- What is added to what? In a pre-norm block nothing ever normalizes `x` itself.
+- Which argument of `forward` is never used? And what is W_1 followed by W_2, if nothing
+  stands between them?
 """
 
-run_block.mistakes = """
-That is the other order. Pre-norm, with norm_first, is x + sublayer(norm(x)); post-norm
-is norm(x + sublayer(x)).
-    if norm_first → if not norm_first
-With norm_first your sub-layers replace x. Residual connections add what they return.
-    x = x + attention(y, y, y) → x = attention(y, y, y)
-    and return x + feed_forward → return feed_forward
-With norm_first you add to the normalized tokens. Add a sub-layer's output to x itself.
-    x = x + attention → x = y + attention
-    and return x + → return second(x) +
-With norm_first your first sum adds to the normalized tokens, y. Add to x itself.
-    x = x + attention → x = y + attention
-With norm_first your second sum adds to the normalized tokens. Add to x itself.
-    return x + → return second(x) +
-In post-norm you normalize before you add. Normalize the sum: norm(x + sublayer(x)).
-    first(x + attention(x, x, x)) → x + first(attention(x, x, x))
-    and return second(x + feed_forward(x)) → return x + second(feed_forward(x))
-With norm_first your keys and values are not normalized. Give attention norm(x) alone.
-    attention(y, y, y) → attention(y, x, x)
-You use the first norm twice. The feed-forward network has the second one.
-    first, second = norms → first = second = norms[0]
-You use the norms the wrong way round: attention has the first one.
-    first, second → second, first
-With norm_first your sub-layers get x as it is. Normalize the input of each.
-    y = first(x) → y = x
-    and feed_forward(second(x)) → feed_forward(x)
-Without norm_first you add, but do not normalize the sums: norm(x + sublayer(x)).
-    first(x + attention(x, x, x)) → x + attention(x, x, x)
-    and return second(x + feed_forward(x)) → return x + feed_forward(x)
-With norm_first you normalize once more at the end. Pre-norm leaves the sum as it is.
-    x + feed_forward(second(x)) → second(x + feed_forward(second(x)))
-Without norm_first the second sum has to be normalized, too.
-    return second(x + feed_forward(x)) → return x + feed_forward(x)
-Attention comes first, then the feed-forward network.
-    y = first(x) → x = x + feed_forward(second(x))
-        y = first(x)
-    and return x + feed_forward(second(x)) → return x
-With norm_first your second sum starts from the block's input. Start from the first sum.
-    x = x + attention(y, y, y) → z = x + attention(y, y, y)
-    and feed_forward(second(x)) → feed_forward(second(z))
-With norm_first your feed-forward network gets the block's input, not the first sum.
-    return x + feed_forward(second(x)) → return x
-    and x = x + attention(y, y, y) → x = x + attention(y, y, y) + feed_forward(second(x))
+RepairedBlock.mistakes = """
+The norm still replaces x. Normalize a copy, and add the output of attention to x itself.
+    normed = self.norm1(x) → normed = x = self.norm1(x)
+The mask is not used: give it to attention as its fourth argument.
+    normed, mask) → normed)
+Nothing stands between W_1 and W_2, so they are one linear layer: ReLU is missing.
+    (self.norm2(x)).relu() → (self.norm2(x))
+The second sub-layer replaces x. Add its output to x.
+    return x + self.W_2 → return self.W_2
+The feed-forward network reads x as it is. Normalize what it reads, with `norm2`.
+    self.W_1(self.norm2(x)) → self.W_1(x)
+Attention reads x as it is. Normalize what it reads, with `norm1`.
+    normed = self.norm1(x) → normed = x
+You use `norm1` twice. The feed-forward network has `norm2`.
+    self.norm2(x) → self.norm1(x)
+The norms are the wrong way round: `norm1` is for attention.
+    normed = self.norm1(x) → normed = self.norm2(x)
+    and self.W_1(self.norm2(x)) → self.W_1(self.norm1(x))
+The output of attention replaces x. Add it to x.
+    x = x + self.attention → x = self.attention
+The second sum adds to the normalized copy. Add to x itself.
+    hidden = self.W_1(self.norm2(x)).relu() → x = self.norm2(x)
+        hidden = self.W_1(x).relu()
+ReLU stands behind W_2. It belongs between the two layers.
+    (self.norm2(x)).relu() → (self.norm2(x))
+    and self.W_2(hidden) → self.W_2(hidden).relu()
+That is post-norm: you normalize the sums. Normalize what each sub-layer reads.
+    normed = self.norm1(x) → normed = x
+    and x = x + self.attention(normed, normed, normed, mask) → x = self.norm1(x + self.attention(normed, normed, normed, mask))
+    and self.W_1(self.norm2(x)) → self.W_1(x)
+    and return x + self.W_2(hidden) → return self.norm2(x + self.W_2(hidden))
+Keys and values are not normalized. Attention reads the normalized copy alone.
+    self.attention(normed, normed, normed, mask) → self.attention(normed, x, x, mask)
+The second sum starts from the block's input. Start from the first sum.
+    x = x + self.attention → block_input = x
+        x = x + self.attention
+    and return x + → return block_input +
+right:
+    (self.norm2(x)).relu() → (self.norm2(x)).clamp(min=0)
 """
+
+# Who repairs the block line by line meets it with several bugs left.
+BUGS = {
+    "the norm still replaces x": "normed = self.norm1(x) → normed = x = self.norm1(x)",
+    "the mask is not used": "normed, mask) → normed)",
+    "nothing stands between W_1 and W_2": "(self.norm2(x)).relu() → (self.norm2(x))",
+    "the second sub-layer replaces x": "return x + self.W_2 → return self.W_2",
+}
+NUMBERS = {2: "Two", 3: "Three", 4: "Four"}
+several = ""
+for count, number in NUMBERS.items():
+    for bugs in combinations(BUGS, count):
+        edits = "\n    and ".join(BUGS[bug] for bug in bugs)
+        several += f"{number} bugs are left. One of them: {bugs[0]}.\n    {edits}\n"
+RepairedBlock.mistakes = several + RepairedBlock.mistakes
 
 
 @Exercise("10.3", "Count before you build")
@@ -306,96 +337,87 @@ You count the biases of the feed-forward network twice.
 """
 
 
-@Exercise("10.4", "Find the leak")
-def leak(layer, x):
-    """Return how much a sentence's output depends on the others, at most."""
-    alone = torch.cat([layer(x[i : i + 1]) for i in range(len(x))])
-    return (layer(x) - alone).abs().max()
+@Exercise("10.4", "Measure the collapse")
+def effective_rank(x):
+    """Count the directions of a sentence's representations by their share.
+
+    In the twelve blocks of Fig. 10.2 it falls from 9.4 to 4.1 and 1.0 without residual
+    connections, and with them only to 8.7.
+    """
+    singular_values = torch.linalg.svdvals(x)
+    p = singular_values / singular_values.sum()
+    entropy = torch.special.entr(p).sum()  # entr is -p ln p, and 0 where p is 0
+    return entropy.exp()
 
 
-@leak.oracle
-def _(layer, x):
-    largest = torch.zeros(())
-    for i, together in enumerate(layer(x)):
-        gap = together - layer(x[i : i + 1])[0]
-        largest = max(largest, gap.max(), -gap.min())
-    return largest
+@effective_rank.oracle
+def _(x):
+    squares = torch.linalg.eigvalsh(x.double() @ x.double().T)
+    lengths = [max(square.item(), 0) ** 0.5 for square in squares]
+    rank = 1.0
+    for length in lengths:
+        p = length / sum(lengths)
+        if p > 1e-7:
+            rank *= p**-p
+    return torch.tensor(rank)
 
 
-def among_tokens(x):
-    """Mix the tokens of each sentence, as attention does: no leak."""
-    return 2 * x + x.mean(dim=1, keepdim=True)
-
-
-def pushed(sign):
-    """Return a layer that pushes each sentence the more, the more others there are."""
-    # The first push, the last, the largest and the largest downward all differ.
-    pushes = sign * torch.tensor([2.0, -7.0, 6.0, 4.0])[:, None, None]
-    columns = torch.arange(1, 6)
-    return lambda x: among_tokens(x) + (len(x) - 1) * pushes[: len(x)] * columns
-
-
-@leak.cases
+@effective_rank.cases
 def _():
-    x = torch.randn(4, 3, 5)
-    yield "no leak in a layer that mixes the tokens of a sentence", among_tokens, x
-    yield "a leak changes all sentences, most of all the second", pushed(1), x
-    yield "the same leak with the other sign", pushed(-1), x
-    yield "a leak through the mean over the batch", lambda x: x - x.mean(dim=(0, 1)), x
+    yield "five tokens at random", torch.randn(5, 8)
+    yield "four tokens at right angles, of one length", 3 * torch.eye(4, 6)
+    yield (
+        "two tokens at right angles, of different lengths",
+        torch.eye(2, 3) * 4 + (torch.tensor([[0.0, 0.0, 0.0], [0.0, -3.0, 0.0]])),
+    )
+    yield (
+        "three tokens, of which one is zero",
+        torch.diag(torch.tensor([3.0, 1.0, 0.0])),
+    )
+    yield "all tokens equal", torch.randn(1, 8).expand(6, 8)
+    yield "more tokens than dimensions", torch.randn(9, 3) + 1
 
 
-leak.hints = """
-- `layer(x)[i]` is the output for sentence i in the batch. How do you get the output for
-  this sentence alone?
-- A single sentence is still a batch, a batch of one: `layer(x[i : i + 1])`.
-- Join the outputs of all sentences with `torch.cat([...])`. A difference may be
-  negative; what counts is how far it is from 0.
+effective_rank.hints = """
+- `torch.linalg.svdvals(x)` are the singular values. Divide them by their sum.
+- Add up -p ln p over all of them, with the natural logarithm: `p.log()`.
+- Where p is 0, `p * p.log()` is NaN. `torch.special.entr(p)` is -p ln p, and 0 there.
 """
 
-leak.mistakes = """
-A difference may be negative: take `.abs()` before the maximum.
-    .abs().max() → .max()
-    (layer(x) - alone).abs() → (alone - layer(x))
-You return the mean difference. It hides a leak into one sentence: return the largest.
-    .max() → .mean()
-You compare only the first sentence. A leak may change any of them.
-    (layer(x) - alone) → (layer(x) - alone)[0]
-You return the difference for the last sentence. A leak may change any of them.
-    (layer(x) - alone) → (layer(x) - alone)[-1]
-`x[: i + 1]` holds a sentence and those before it. A sentence alone is `x[i : i + 1]`.
-    torch.cat([layer(x[i : i + 1]) → torch.stack([layer(x[: i + 1])[i]
-    layer(x[i : i + 1]) → layer(x[: i + 1])
-You compare each output with those of all sentences, by broadcasting. Take its own row.
-    return (layer(x) - alone).abs().max() → return max((layer(x) - part).abs().max() for part in alone.split(1))
-`x[i]` has no batch axis, so the layer takes tokens for sentences. Use `x[i : i + 1]`.
-    torch.cat([layer(x[i : i + 1]) → torch.stack([layer(x[i])
-Zeros or copies are sentences, too. Alone means a batch of one, `x[i : i + 1]`.
-    layer(x[i : i + 1]) → layer(torch.cat((x[i : i + 1], 0 * x[1:])))[:1]
-    layer(x[i : i + 1]) → layer(x[i].repeat(len(x), 1, 1))[:1]
-You add the differences up. Return the largest.
-    .max() → .sum()
-You return the norm of all differences. Return the largest.
-    .abs().max() → .norm()
-You return the square of the largest difference. Remove the sign by `.abs()` instead.
-    .abs().max() → .square().max()
-You give the layer each token alone. Give it each sentence alone: `x[i : i + 1]`.
-    [layer(x[i : i + 1]) for i in range(len(x))] → [layer(x[:, t : t + 1]) for t in range(x.shape[1])], dim=1
-You compare the output with the input. Compare it with the output for a sentence alone.
-    (layer(x) - alone) → (layer(x) - x)
-You compare different sentences. Compare the same sentence, in the batch and alone.
-    (layer(x) - alone) → (layer(x) - layer(x)[:1])
-Call `layer` as it is: it may be any function, and evaluation mode can hide a leak.
-    (layer(x) - alone) → (layer.eval()(x) - alone)
-    (layer(x) - alone) → (layer.train()(x) - alone)
-    (layer(x) - alone) → (layer(x) - alone) * layer.training
-Return how large the largest difference is, not whether there is one.
-    .max() → .max() > 1e-6
-    .max() → .max() < 1e-6
-You find no leak where there is one. Compare with the sentence alone, `x[i : i + 1]`.
-    (layer(x) - alone) → (layer(x) - layer(x))
+effective_rank.mistakes = """
+You return the entropy. The effective rank is its exponential.
+    entropy.exp() → entropy
+You divide the squares of the singular values by their sum. Take the values themselves.
+    torch.linalg.svdvals(x) → torch.linalg.svdvals(x).square()
+    torch.linalg.svdvals(x) → torch.linalg.svdvals(x @ x.T)
+The shares have to sum to 1: divide the singular values by their sum.
+    p = singular_values / singular_values.sum() → p = singular_values
+You divide by the largest singular value. Divide by their sum, so that shares sum to 1.
+    singular_values.sum() → singular_values.max()
+You divide by the norm of the singular values. Divide by their sum.
+    singular_values.sum() → singular_values.norm()
+The shares are the singular values divided by their sum, without a softmax.
+    singular_values / singular_values.sum() → singular_values.softmax(dim=0)
+Your logarithm has base 2, but `exp` undoes the natural one: use `p.log()`.
+    torch.special.entr(p).sum() → torch.special.entr(p).sum() / torch.log(torch.tensor(2.0))
+You add up p ln p. With its minus sign it is the entropy.
+    entropy.exp() → (-entropy).exp()
+You average over the directions. Add up -p ln p.
+    torch.special.entr(p).sum() → torch.special.entr(p).mean()
+That is the rank itself, which counts the smallest difference in full.
+    return entropy.exp() → return torch.linalg.matrix_rank(x).float()
+That is another measure, 1 / Σ p². The effective rank is exp(-Σ p ln p).
+    return entropy.exp() → return 1 / p.square().sum()
+You subtract the mean token first. Take the singular values of x as it is.
+    svdvals(x) → svdvals(x - x.mean(dim=0))
+You take the lengths of the tokens. Take the singular values: `torch.linalg.svdvals(x)`.
+    torch.linalg.svdvals(x) → x.norm(dim=-1)
+Where a share is 0 you get NaN from 0 · ln 0, which counts as 0: `torch.special.entr(p)`.
+    torch.special.entr(p).sum() → -(p * p.log()).sum()
 right:
-    .max() → .max().item()
-    x[i : i + 1] → x[i].unsqueeze(0)
+    torch.special.entr(p).sum() → -(p * p.clamp(min=1e-12).log()).sum()
+    torch.linalg.svdvals(x) → torch.linalg.svd(x).S
+    entropy.exp() → entropy.exp().item()
 """
 
 
