@@ -42,9 +42,10 @@ def quotes_of_learning_curves():
     few = learning_curve("attention")[1500]
     assert seen[6000] == 1
     yield "05", "capacity-told", "of the first 1,000 training pairs"
-    yield "05", "curves-intro", f"the same model gets {fixed[6000]}"
+    yield "05", "capacity-predict", f"128 dimensions gets {fixed[6000]} of the"
+    last = f"with 24,000 pairs the same vector gets {fixed[24000]} of these right."
+    yield "05", "capacity-told", last
     larger = learning_curve("fixed context 256, dropout")
-    yield "05", "curves-intro", f"trained with dropout, gets {larger[6000]:.2f}."
     yield "05", "curves-told", f"Attention gets {few} with 1,500 pairs."
     yield "05", "curves-told", "with dropout, needs 12,000 for that."
     assert larger[6000] < few <= larger[12000] and max(fixed.values()) < few

@@ -6,6 +6,7 @@ from torch import nn
 from tutorial_exercises import Exercise
 from tutorial_lib.attention import AdditiveAttention, masked_softmax
 from tutorial_lib.masks import padding_mask
+from tutorial_lib.seq2seq import AttentionDecoder, Encoder, Seq2Seq
 
 
 @Exercise("6.1", "Project the keys once", axes="batch query d_hidden")
@@ -114,85 +115,98 @@ right:
 """
 
 
-@Exercise("6.2", "Who knows the next word?")
-def changed_positions():
-    """Reading forward, the hidden states before "bird" do not change; reading backward,
-    those after it do not. An encoder output is both hidden states side by side, so each
-    of them depends on the whole sentence: the encoder output of "white" can contain
-    information about the noun that follows."""
-    return {"forward": [2, 3], "backward": [0, 1, 2], "both": [0, 1, 2, 3]}
+@Exercise("6.2", "Knock out a word", axes="batch token")
+def knockout_effect(model, source, lengths, target, position):
+    """Return how much log-probability each target token loses: (batch, token)."""
+    hidden, encoder_outputs, mask = model.encode(source, lengths)
+    without = mask.clone()  # (batch, 1, key)
+    without[:, :, position] = False
+    log_probs = []
+    for allowed in (mask, without):
+        state = (hidden, encoder_outputs, allowed)
+        logits, _ = model.decoder(target[:, :-1], state)  # (batch, token, vocab)
+        of_all = logits.log_softmax(dim=-1)
+        chosen = of_all.gather(-1, target[:, 1:, None])  # (batch, token, 1)
+        log_probs.append(chosen.squeeze(-1))
+    return log_probs[0] - log_probs[1]
 
 
-@changed_positions.oracle
+@knockout_effect.oracle
+def _(model, source, lengths, target, position):
+    hidden, encoder_outputs, mask = model.encode(source, lengths)
+    positions = torch.arange(mask.shape[-1])
+    losses = torch.zeros(len(target), target.shape[1] - 1)
+    for sign, allowed in ((1, mask), (-1, mask & (positions != position))):
+        state = hidden, encoder_outputs, allowed
+        for t in range(target.shape[1] - 1):
+            logits, state = model.decode_step(target[:, t : t + 1], state)
+            for row, token in enumerate(target[:, t + 1].tolist()):
+                of_token = logits[row, token] - logits[row].logsumexp(dim=0)
+                losses[row, t] += sign * of_token
+    return losses
+
+
+def small_model():
+    """Make a translator with attention and random weights, in which words differ."""
+    model = Seq2Seq(Encoder(9, 3, 4), AttentionDecoder(11, 3, 5, 8, 6))
+    for weight in model.parameters():
+        nn.init.normal_(weight, std=0.8)
+    return model.requires_grad_(False)
+
+
+@knockout_effect.cases
 def _():
-    changed = 2
-    positions = range(4)
-    forward = [j for j in positions if changed in positions[: j + 1]]
-    backward = [j for j in positions if changed in positions[j:]]
-    return {"forward": forward, "backward": backward, "both": [*positions]}
+    for position in (2, 0):
+        source = torch.randint(4, 9, (2, 5))
+        target = torch.randint(4, 11, (2, 7))
+        label = "every target token, with and without a word"
+        yield label, small_model(), source, torch.tensor([5, 4]), target, position
+    source = torch.randint(4, 9, (3, 5))
+    target = torch.randint(4, 11, (3, 4))
+    lengths = torch.tensor([5, 2, 4])
+    yield "padding is not attended to either", small_model(), source, lengths, target, 4
 
 
-@changed_positions.demand("the positions that change")
-def _(answer):
-    given = answer()
-    try:  # in any order, and in sets, ranges or tensors
-        lists = {name: sorted(set(map(int, given[name]))) for name in given}
-    except (TypeError, ValueError, IndexError):
-        lists = {}
-    if lists.keys() != {"forward", "backward", "both"}:
-        return "Answer with {'forward': [...], 'backward': [...], 'both': [...]}."
-    for name, positions in lists.items():
-        if not {*positions} <= {0, 1, 2, 3}:
-            return (
-                "Positions are counted from 0: *the* has position 0, *sleeps* position "
-                f"3. Your list for {name!r} is {positions}."
-            )
-    answer.output = lists
-    return answer.same()
-
-
-changed_positions.hints = """
-- A hidden state depends only on the words read so far.
-- Forward, the state at position 2 changes and every one after it; backward, before it.
-- An encoder output is both hidden states side by side: it changes if one of them does.
+knockout_effect.hints = """
+- `mask` says which positions the decoder may attend to. In a copy, `mask.clone()`, set
+  those of the word to False.
+- Run the decoder twice on `target[:, :-1]`, once with each mask. `log_softmax` makes
+  log-probabilities of the logits.
+- The decoder has to predict `target[:, 1:]`: `log_probs.gather(-1, target[:, 1:, None])`
+  takes theirs, (batch, token, 1).
 """
 
-changed_positions.mistakes = """
-You have swapped the directions: reading forward, the hidden states before *bird* do not
-depend on it.
-    "forward": [2, 3] → "forward": [0, 1, 2]
-    and "backward": [0, 1, 2] → "backward": [2, 3]
-The hidden state at *bird* itself is computed from *bird*: position 2 changes in both
-directions.
-    "forward": [2, 3] → "forward": [3]
-    and "backward": [0, 1, 2] → "backward": [0, 1]
-    and "both": [0, 1, 2, 3] → "both": [0, 1, 3]
-Only the embedding at position 2 changes, but each hidden state is computed from the one
-before it, so the change is carried on.
-    "forward": [2, 3] → "forward": [2]
-    and "backward": [0, 1, 2] → "backward": [2]
-An encoder output is both hidden states side by side, so it changes if either does.
-    "both": [0, 1, 2, 3] → "both": [2]
-    "both": [0, 1, 2, 3] → "both": [0, 1, 2]
-    "both": [0, 1, 2, 3] → "both": [1, 2, 3]
-    "both": [0, 1, 2, 3] → "both": [2, 3]
-Backward: *sleeps*, at position 3, is read before *bird*. From *bird* on, towards the
-start of the sentence, each hidden state is computed from the one before.
-    "backward": [0, 1, 2] → "backward": [0, 1, 2, 3]
-    "backward": [0, 1, 2] → "backward": [1, 2]
-    "backward": [0, 1, 2] → "backward": [3]
-Forward: the words at positions 0 and 1 are read before *bird*. From *bird* on, each
-hidden state is computed from the one before.
-    "forward": [2, 3] → "forward": [0, 1, 2, 3]
-    "forward": [2, 3] → "forward": [1, 2, 3]
-    "forward": [2, 3] → "forward": [1, 2]
-    "forward": [2, 3] → "forward": [0, 1]
-Positions are counted from 0: *bird* has position 2, and *sleeps*, which a backward
-encoder reads first, position 3.
-    "forward": [2, 3] → "forward": [3, 4]
-    and "backward": [0, 1, 2] → "backward": [1, 2, 3]
-    and "both": [0, 1, 2, 3] → "both": [1, 2, 3, 4]
-    "forward": [2, 3] → "forward": [2, 3, 4]
+knockout_effect.mistakes = """
+The sign is wrong: what a token loses is the log-probability with the word minus that
+without it.
+    log_probs[0] - log_probs[1] → log_probs[1] - log_probs[0]
+You leave the decoder nothing but the word. Everything else stays allowed.
+    without[:, :, position] = False → without[:] = False
+        without[:, :, position] = mask[:, :, position]
+All differences are 0: both masks are the same tensor. Change a copy, `mask.clone()`.
+    mask.clone() → mask
+You change a batch row of the mask, whose axes are (batch, 1, key): `[:, :, position]`.
+    without[:, :, position] → without[position]
+You take probabilities. Take their logarithms: `log_softmax`.
+    log_softmax → softmax
+Logits are no log-probabilities: apply `log_softmax`.
+    logits.log_softmax(dim=-1) → logits
+The softmax runs over the tokens of the sentence. It must run over the vocabulary, the
+last axis.
+    log_softmax(dim=-1) → log_softmax(dim=1)
+You take the log-probability of the token that the decoder has just read. It predicts
+the next one, `target[:, 1:]`.
+    target[:, 1:, None] → target[:, :-1, None]
+You set the encoder output of the word to zeros, which still gets a weight. Change the
+mask: then its weight is 0.
+    without[:, :, position] = False → changed = encoder_outputs.clone()
+        changed[:, position] = 0
+    and state = (hidden, encoder_outputs, allowed) → state = (hidden, changed if log_probs else encoder_outputs, mask)
+You sum over the tokens. Return the loss of each.
+    log_probs[0] - log_probs[1] → (log_probs[0] - log_probs[1]).sum(dim=-1)
+right:
+    chosen.squeeze(-1) → chosen[..., 0]
+    (mask, without) → [mask, without]
 """
 
 
