@@ -6,87 +6,152 @@ from torch import nn
 from tutorial_exercises import Exercise
 from tutorial_exercises.exercise import Wrong
 from tutorial_lib.attention import MultiHeadAttention
-from tutorial_lib.masks import causal_mask
-from tutorial_lib.transformer import Transformer, TransformerDecoder, TransformerEncoder
+from tutorial_lib.masks import causal_mask, padding_mask
+from tutorial_lib.transformer import (
+    FeedForward,
+    Transformer,
+    TransformerDecoder,
+    TransformerEncoder,
+)
 
 
-@Exercise("11.1", "What a target token may attend to", axes="batch query key")
-def target_mask(tokens, padding):
-    """Mask later positions and padding: (batch, query, key)."""
-    causal = causal_mask(tokens.shape[1])  # (query, key)
-    not_padding = tokens != padding  # (batch, key)
-    return causal & not_padding[:, None, :]
+@Exercise("11.1", "A pre-norm decoder layer", axes="batch token d_model")
+class PreNormDecoderLayer(nn.Module):
+    """A decoder layer whose sub-layers read the norm of x and add to x itself."""
+
+    def __init__(self, d_model, num_heads, d_ff):
+        super().__init__()
+        self.norm1 = nn.LayerNorm(d_model)
+        self.attention = MultiHeadAttention(d_model, num_heads)
+        self.norm2 = nn.LayerNorm(d_model)
+        self.cross_attention = MultiHeadAttention(d_model, num_heads)
+        self.norm3 = nn.LayerNorm(d_model)
+        self.feed_forward = FeedForward(d_model, d_ff)
+
+    def forward(self, x, mask, encoder_outputs, source_mask=None):
+        """Update x (batch, token, d_model); each mask is that of one attention."""
+        normed = self.norm1(x)
+        x = x + self.attention(normed, normed, normed, mask)
+        queries = self.norm2(x)
+        attended = self.cross_attention(
+            queries, encoder_outputs, encoder_outputs, source_mask
+        )
+        x = x + attended
+        return x + self.feed_forward(self.norm3(x))
 
 
-@target_mask.oracle
-def _(tokens, padding):
-    """Ask for each pair of positions whether the one may attend to the other."""
-    batch, length = tokens.shape
-    mask = torch.zeros(batch, length, length, dtype=torch.bool)
-    for b in range(batch):
-        for i in range(length):
-            for j in range(i + 1):
-                mask[b, i, j] = tokens[b, j].item() != padding
-    return mask
+@PreNormDecoderLayer.oracle
+class _(nn.Module):
+    """Give each query only the keys that it may attend to; the norms differ."""
+
+    def __init__(self, d_model, num_heads, d_ff):
+        super().__init__()
+        self.norm1 = nn.LayerNorm(d_model)
+        self.attention = MultiHeadAttention(d_model, num_heads)
+        self.norm2 = nn.LayerNorm(d_model)
+        self.cross_attention = MultiHeadAttention(d_model, num_heads)
+        self.norm3 = nn.LayerNorm(d_model)
+        self.feed_forward = FeedForward(d_model, d_ff)
+        for norm in (self.norm1, self.norm2, self.norm3):
+            nn.init.normal_(norm.weight)
+            nn.init.normal_(norm.bias)
+
+    def forward(self, x, mask, encoder_outputs, source_mask=None):
+        normed = normalize(self.norm1, x)
+        rows = []
+        for i in range(x.shape[1]):
+            keys = normed[:, mask[i]]
+            rows.append(self.attention(normed[:, i : i + 1], keys, keys))
+        x = x + torch.cat(rows, dim=1)
+        queries = normalize(self.norm2, x)
+        attended = []
+        for b in range(len(x)):
+            keys = encoder_outputs[b : b + 1]
+            if source_mask is not None:
+                keys = keys[:, source_mask[b, 0]]
+            attended.append(self.cross_attention(queries[b : b + 1], keys, keys))
+        x = x + torch.cat(attended)
+        return x + self.feed_forward(normalize(self.norm3, x))
 
 
-@target_mask.cases
+def normalize(norm, x):
+    """Normalize x (…, d_model), by the formula, with the parameters of the norm."""
+    deviation = x - x.mean(dim=-1, keepdim=True)
+    variance = deviation.square().mean(dim=-1, keepdim=True)
+    return deviation / (variance + norm.eps).sqrt() * norm.weight + norm.bias
+
+
+@PreNormDecoderLayer.cases
 def _():
-    tokens = torch.tensor([[2, 5, 6, 7], [2, 5, 0, 0], [0, 0, 2, 5]])
-    yield "three sentences of different lengths", tokens, 0
-    yield "another number for padding", torch.tensor([[0, 4, 3], [0, 9, 9]]), 9
+    x = torch.randn(1, 3, 8)
+    yield "one sentence", (8, 2, 12), x, causal_mask(3), torch.randn(1, 6, 8)
+    x = torch.randn(2, 4, 8)
+    source_mask = padding_mask(torch.tensor([5, 3]), 5)
+    encoder_outputs = torch.randn(2, 5, 8)
+    sizes = (8, 2, 12)
+    yield "a padded source", sizes, x, causal_mask(4), encoder_outputs, source_mask
 
 
-target_mask.hints = """
-- There are two conditions, one for each pair of positions and one for each key of each
-  sentence. Both must hold.
-- `causal_mask(tokens)` is (query, key); `tokens != padding` is (batch, key). Which axis
-  does the second one lack?
-- `[:, None, :]` makes it (batch, 1, key), which is the same for every query. Then
-  combine the two: does `&` or `|` ask for both?
+PreNormDecoderLayer.hints = """
+- Each of the three lines of equation 11.1 has x twice: a sub-layer reads it, and a sum
+  carries it on. Which of the two is normalized?
+- The first line becomes: the norm of x goes into the attention as queries, keys and
+  values, and the result is added to x, not to its norm.
+- In the second line only the queries come from x. The encoder outputs are keys and
+  values, without another norm.
 """
 
-target_mask.mistakes = """
-Your mask assumes that padding stands at the end of a sentence. In one of these it
-stands at the beginning: compare each token with `padding`.
-    tokens != padding → torch.arange(tokens.shape[1]) < (…).sum(dim=1)[:, None]
-You compare the tokens with 0. Compare them with `padding`, which is not always 0.
-    tokens != padding → tokens != 0
-Your mask is inverted: True means that a query may attend to the key.
-    causal & not_padding[:, None, :] → ~(…)
-Later positions are masked, but the padding is not: use `padding`.
-    causal & not_padding[:, None, :] → causal.expand(len(tokens), -1, -1)
-Later positions are masked, but the padding is not: use `padding`. It differs from
-sentence to sentence, so each needs its own mask: (batch, query, key).
-    causal & not_padding[:, None, :] → causal
-The padding is masked, but later positions are not: use `causal_mask` as well.
-    causal_mask(tokens.shape[1]) → torch.ones_like(…)
-The padding is masked, but later positions are not. Which ones are later differs from
-query to query, so each of them needs its own row: (batch, query, key).
-    causal & not_padding[:, None, :] → not_padding[:, None, :]
-You combine the conditions with or. A key must be not later AND not padding.
-    causal & not_padding → causal | not_padding
-In your mask a token cannot attend to itself: keep the diagonal.
-    causal_mask(tokens.shape[1]) → ….tril(-1)
-In your mask a padding token may attend to itself. As a key it has to be hidden from
-every query. A row in which all keys are hidden does no harm here.
-    not_padding[:, None, :] → (… | torch.eye(tokens.shape[1]).bool())
-Your mask shows later positions and hides earlier ones: rows are queries, columns keys.
-    causal_mask(tokens.shape[1]) → ….mT
-Hide the padding among keys, not among queries: `(tokens != padding)[:, None, :]`.
-    not_padding[:, None, :] → not_padding[:, :, None]
-You hide the rows of the padding, too. Hide keys alone: nobody reads these outputs.
-    not_padding[:, None, :] → … & not_padding[:, :, None]
-`tokens != padding` is (batch, key) and the causal mask is (query, key). Without an axis
-for the queries, the sentences are aligned with the queries.
-    not_padding[:, None, :] → not_padding
-    causal & not_padding[:, None, :] → not_padding & causal
-    causal & not_padding[:, None, :] → causal * not_padding
-A mask is boolean, True = may attend; yours holds numbers.
-    causal & not_padding[:, None, :] → (…).float()
+PreNormDecoderLayer.mistakes = """
+That is post-norm, the layer of the page: its norms follow the sums. In pre-norm each
+sub-layer reads the norm of x, and nothing is normalized after the sum.
+    normed = self.norm1(x) → normed = x
+    and x + self.attention(normed, normed, normed, mask) → self.norm1(…)
+    and queries = self.norm2(x) → queries = x
+    and x + attended → self.norm2(…)
+    and x + self.feed_forward(self.norm3(x)) → self.norm3(x + self.feed_forward(x))
+You add a sub-layer's output to the norm of x. The residual connection carries x itself,
+which nothing normalizes.
+    x + self.attention(normed → normed + self.attention(normed
+    x + attended → queries + attended
+    x + self.feed_forward(self.norm3(x)) → self.norm3(x) + self.feed_forward(self.norm3(x))
+    x + self.attention(normed → normed + self.attention(normed
+    and x + attended → queries + attended
+    and x + self.feed_forward(self.norm3(x)) → self.norm3(x) + self.feed_forward(self.norm3(x))
+A residual connection is missing: each of the three sub-layers adds its output to x.
+    x + self.attention(normed → self.attention(normed
+    x + attended → attended
+    x + self.feed_forward(self.norm3(x)) → self.feed_forward(self.norm3(x))
+A norm is missing: each of the three sub-layers reads the norm of x.
+    normed = self.norm1(x) → normed = x
+    queries = self.norm2(x) → queries = x
+    self.feed_forward(self.norm3(x)) → self.feed_forward(x)
+In self-attention all three are the normed x: queries, keys and values.
+    normed, normed, normed, mask → normed, x, x, mask
+    normed, normed, normed, mask → normed, normed, x, mask
+You normalize the encoder outputs. They come normalized from the encoder, and `norm2` is
+for the decoder's x.
+    encoder_outputs, encoder_outputs, source_mask → self.norm2(encoder_outputs), self.norm2(encoder_outputs), source_mask
+The queries of the cross-attention are computed from x as it was before the
+self-attention's output was added. Take the norm of the new x.
+    queries = self.norm2(x) → queries = self.norm2(normed)
+    queries = self.norm2(x) → queries = normed
+    queries = self.norm2(x) → queries = self.norm1(x)
+Cross-attention has queries from the decoder, and keys and values from the encoder.
+    queries, encoder_outputs, encoder_outputs, source_mask → queries, queries, queries, mask
+    queries, encoder_outputs, encoder_outputs, source_mask → encoder_outputs, queries, queries
+    queries, encoder_outputs, encoder_outputs, source_mask → queries, encoder_outputs, queries, source_mask
+Your self-attention sees later tokens: give it the causal mask, `mask`.
+    normed, normed, normed, mask → normed, normed, normed
+Your cross-attention sees the padding of the source: give it `source_mask`.
+    encoder_outputs, encoder_outputs, source_mask → encoder_outputs, encoder_outputs
+`mask` is causal and belongs to the self-attention. The cross-attention has a mask of
+its own, `source_mask`.
+    encoder_outputs, encoder_outputs, source_mask → encoder_outputs, encoder_outputs, mask
 right:
-    causal_mask(tokens.shape[1]) → torch.ones(tokens.shape[1], tokens.shape[1]).tril().bool()
-    not_padding[:, None, :] → not_padding.unsqueeze(1)
+    return x + self.feed_forward(self.norm3(x)) → x = x + self.feed_forward(self.norm3(x))
+        return x
+    queries, encoder_outputs → self.norm2(x), encoder_outputs
+    and queries = self.norm2(x) →
 """
 
 
