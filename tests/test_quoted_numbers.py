@@ -149,11 +149,12 @@ def quotes_of_clothes():
 def quotes_of_decoys():
     """Yield (chapter, cell, text) for what chapter 15 tells of six models."""
     best = {}
+    columns = "hit rate", "mass", "accuracy after deletion"
     for name in ("layer 0", "layer 1", "rollout", "saliency", "nearest neighbor"):
         rows = RESULTS.read(BENCHMARKS, "decoys.csv", map=name)
         assert len(rows) == 6
         cells = []
-        for column in ("hit rate", "mass", "accuracy after deletion"):
+        for column in columns:
             values = RESULTS.column(rows, column)
             best[name, column] = values
             cells.append(f"{min(values):.2f}–{max(values):.2f}")
@@ -161,12 +162,13 @@ def quotes_of_decoys():
             yield "15", "hit-told", f"| {name} | {' | '.join(cells)} |"
     [hits] = set(best["nearest neighbor", "hit rate"])
     yield "15", "hit-told", f"has a hit rate of {hits:.2f}."
-    maps = "layer 0", "layer 1", "rollout", "saliency"
     for seed in range(6):
-        of_seed = {key: values[seed] for key, values in best.items()}
-        assert max(maps, key=lambda m: of_seed[m, "hit rate"]) == "rollout"
-        assert max(maps, key=lambda m: of_seed[m, "mass"]) != "rollout"
-        assert min(maps, key=lambda m: of_seed[m, "accuracy after deletion"]) == "rollout"
+        for name in ("layer 0", "layer 1", "saliency"):
+            of_map = [best[name, column][seed] for column in columns]
+            of_rollout = [best["rollout", column][seed] for column in columns]
+            assert of_rollout[0] > of_map[0] and of_rollout[2] < of_map[2]
+        masses = [best[name, "mass"][seed] for name in ("layer 0", "layer 1")]
+        assert best["rollout", "mass"][seed] < max(masses)
     differences = []
     for row in rows:
         differences.append(float(row["without decoys"]) - float(row["whole"]))
