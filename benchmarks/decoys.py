@@ -2,9 +2,9 @@
 
     python benchmarks/decoys.py [--seeds 0 1 2 3 4 5] [--train]
 
-The weights of seed 0 come with the book, in 16 bits: the chapter loads them, and --train
+The weights of seed 0 come with the book, in 16 bits: chapter 15 loads them, and --train
 makes them anew. The maps are measured by the cells of the chapter. Every map of every
-seed is a row of decoys.csv; a seed that has its rows is not repeated.
+seed is a row of decoys.csv. A seed that has its rows is not repeated.
 """
 
 import argparse
