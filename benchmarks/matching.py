@@ -14,7 +14,6 @@ from pathlib import Path
 
 import torch
 from records import Clock, append, provenance, read_done
-from torchvision.ops import box_iou
 
 from tools.notebooks import code_cells, read_notebook, source_of
 
@@ -25,10 +24,13 @@ CELLS = {
     "iou",
     "detr",
     "match",
+    "set-targets",
     "set-loss",
+    "train-loop",
     "patches",
     "pretrain",
     "metrics",
+    "overlap-match",
 }
 RULES = "matching", "overlap", "raster order"
 KEY = "rule", "steps", "seed"
@@ -47,22 +49,12 @@ def defined():
 def rule_of(chapter, name):
     """Return the function that says which query is trained on which object."""
 
-    @torch.no_grad()
-    def by_overlap(class_logits, boxes, labels, true_boxes):
-        queries, objects = chapter["match"](class_logits, boxes, labels, true_boxes)
-        corners = chapter["corners"]
-        best = box_iou(corners(boxes), corners(true_boxes)).max(dim=1)
-        assigned = torch.where(best.values > 0.5, best.indices, -1)  # (query,)
-        assigned[queries] = objects
-        queries = (assigned >= 0).nonzero().flatten()
-        return queries, assigned[queries]
-
     def in_raster_order(class_logits, boxes, labels, true_boxes):
         corners = true_boxes[:, :2] - true_boxes[:, 2:] / 2  # left and top
         order = sorted(range(len(corners)), key=lambda i: corners[i].flip(0).tolist())
         return torch.arange(len(order)), torch.tensor(order)
 
-    rules = chapter["match"], by_overlap, in_raster_order
+    rules = chapter["match"], chapter["match_by_overlap"], in_raster_order
     return dict(zip(RULES, rules, strict=True))[name]
 
 

@@ -479,3 +479,13 @@ def test_what_the_form_needs_is_stored():
     for cell in GOOD:
         assert {*cell["metadata"]} <= CELL_METADATA
         assert {*cell["metadata"].get("jupyter", {})} <= JUPYTER_METADATA
+
+
+def test_what_use_says_is_left_out_of_a_page_and_nothing_else():
+    said = "Using the library's plant_mark until yours passes its check.\n"
+    told = {"output_type": "stream", "name": "stdout", "text": [said, "0.93\n"]}
+    alone = {"output_type": "stream", "name": "stdout", "text": said}
+    picture = {"output_type": "display_data", "data": {"image/png": ""}, "metadata": {}}
+    cell = {"cell_type": "code", "outputs": [told, alone, picture]}
+    FORM.leave_out_used(cell)
+    assert cell["outputs"] == [{**told, "text": "0.93\n"}, picture]

@@ -517,8 +517,12 @@ def test_in_the_dark_more_is_still_more_color(name):
         assert away == sorted(away)
 
 
-def test_what_shows_an_image_asks_to_stay_light_and_a_heatmap_does_not():
+def test_what_shows_a_photograph_asks_to_stay_light_and_nothing_else_does():
     shown = DisplayFormatter()
+    on_paper = torch.ones(3, 8, 8)
+    on_paper[0, :4, :6] = 0.3  # turquoise, on less than half of it
+    for image in (torch.rand(8, 8), on_paper):
+        assert shown.format(show_images([image]))[1] == {}
     photograph = show_images(torch.rand(1, 3, 8, 8), titles=["photograph"])
     _, metadata = shown.format(photograph)
     assert metadata == {"image/png": {"needs_background": "light"}}

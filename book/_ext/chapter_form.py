@@ -7,7 +7,8 @@
   it stands: a text, or what code shows. The code itself is seen.
 
 A figure with a photograph says so in its metadata and gets a class: in the dark the
-style sheet turns all others.
+style sheet turns all others. That an exercise's solution is used is said to those alone
+who run the notebook.
 
 Notebooks are marked when they are read as text, and their pages are changed when they
 have been parsed: in between, comments keep where a question begins and ends, and the
@@ -38,6 +39,7 @@ RIGHT = re.compile(r"right-(\d+)")
 BEGIN = re.compile(r"predict right-(\d+)")
 END = "predict end"  # what comments say
 WAITS = "waits"
+USED = re.compile(r"Using the library's \w+ until yours passes its check\.\n")
 
 
 def setup(app):
@@ -58,6 +60,7 @@ def mark_notebook(app, page, source):
     cells = notebook["cells"]
     for cell in cells:
         mark_photographs(cell)
+        leave_out_used(cell)
     try:
         mark(cells)
     except ValueError as fault:
@@ -157,6 +160,18 @@ def mark_photographs(cell):
                     cell["metadata"].setdefault("mystnb", {}).setdefault("image", {})
                 )
                 image["classes"] = "photograph"
+
+
+def leave_out_used(cell):
+    """Leave out what `use` says, as a page that does not run has no answer of yours."""
+    kept = []
+    for output in cell.get("outputs", []):
+        if output["output_type"] == "stream":
+            output["text"] = USED.sub("", "".join(output["text"]))
+        if output.get("text", " "):
+            kept.append(output)
+    if cell["cell_type"] == "code":
+        cell["outputs"] = kept
 
 
 def require(fits, cell, needed):

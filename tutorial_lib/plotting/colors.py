@@ -35,6 +35,7 @@ DARK_SCALES = {
     "scores": "#add0fa #7eb2ee #4f92da #2a66ab #1c3c66 #14181e #56302a #974a3a "
     "#d5705a #ff9d87 #ffcdbf",
 }
+ON_PAPER = "on paper"  # the group id of an image that turns dark with the page
 UNDEFINED = "#c8ccd2"  # a cell that has no number
 MIDDLE = (
     0.25  # the luminance at which black and white can be read equally, light or dark
@@ -51,9 +52,12 @@ def scale(name, scales=LIGHT_SCALES):
     return made.with_extremes(bad=UNDEFINED)
 
 
-def is_scaled(ax):
-    """Say whether ``ax`` holds an image on a scale of the book."""
-    return any(image.get_cmap().name in LIGHT_SCALES for image in ax.images)
+def turns_dark(ax):
+    """Say whether an image in ``ax`` is on a scale of the book, or drawn on paper."""
+    return any(
+        image.get_gid() == ON_PAPER or image.get_cmap().name in LIGHT_SCALES
+        for image in ax.images
+    )
 
 
 def ink_on(cell):

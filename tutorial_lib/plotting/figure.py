@@ -1,8 +1,8 @@
 """A matplotlib figure as a notebook stores it, and as a file.
 
 The same figure gives the same bytes, on white paper. On dark pages a style sheet turns
-light and dark around and keeps the hues; it leaves alone what shows a photograph or
-other image, which says so in its metadata as JupyterLab expects it.
+light and dark around and keeps the hues; it leaves alone what shows a photograph, which
+says so in its metadata as JupyterLab expects it.
 """
 
 import base64
@@ -12,7 +12,7 @@ import matplotlib.figure
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from PIL import Image
 
-from tutorial_lib.plotting.colors import is_scaled
+from tutorial_lib.plotting.colors import turns_dark
 
 DRAWN = 4096  # so many colors, at most, are in a figure without a photograph
 UNDATED = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
@@ -28,7 +28,7 @@ class Figure(matplotlib.figure.Figure):
     def _repr_mimebundle_(self, include=None, exclude=None):
         png = in_few_colors(draw(self, "png", dpi=self.dpi))
         data = {"image/png": base64.b64encode(png).decode()}
-        if any(ax.images and not is_scaled(ax) for ax in self.axes):
+        if any(ax.images and not turns_dark(ax) for ax in self.axes):
             return data, {"image/png": {"needs_background": "light"}}
         return data
 

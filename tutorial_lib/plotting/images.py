@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tutorial_lib.plotting.colors import LIGHT
+from tutorial_lib.plotting.colors import LIGHT, ON_PAPER
 from tutorial_lib.plotting.panels import WIDTH, array, open_panels
 
 BLUE = np.array([0.31, 0.58, 1.0])  # of white paper where most is read
@@ -20,9 +20,10 @@ def show_images(
     they lie a photograph keeps its colors, gray and dark elsewhere, and the paper
     behind ink turns blue. ``outline`` are tables (row, column) or None for each image,
     True in patches that get a frame. ``boxes`` are framed as well, for each image
-    (box, 4): the center's x and y, width and height, as fractions of the image. Raises
-    ValueError for images of another shape, and unless there are as many of all that is
-    given.
+    (box, 4): the center's x and y, width and height, as fractions of the image. On dark
+    pages ink turns around, and so do colors on mostly white paper; other colored images
+    are photographs and stay. Raises ValueError for images of another shape, and unless
+    there are as many of all that is given.
     """
     images = [array(image) for image in images]
     none = [None] * len(images)
@@ -55,13 +56,20 @@ def _check(images, beside):
 
 
 def _draw(ax, image, weights, outline, boxes):
-    ax.imshow(_colors(image, weights))
+    shown = ax.imshow(_colors(image, weights))
+    if _is_on_paper(image):
+        shown.set_gid(ON_PAPER)
     ax.set(xticks=[], yticks=[])
     ax.spines[:].set(visible=True, lw=0.6)
     if outline is not None:
         ax.add_patch(_frame(image, array(outline)))
     for box in [] if boxes is None else array(boxes):
         ax.add_patch(_box(image, box))
+
+
+def _is_on_paper(image):
+    """Say whether an image is ink, or colors on paper that is mostly white."""
+    return image.ndim == 2 or (image == 1).all(axis=0).mean() > 0.5
 
 
 def _colors(image, weights):
