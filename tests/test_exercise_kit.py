@@ -297,6 +297,27 @@ def test_the_student_s_own_line_and_the_inputs_are_shown():
     assert card.message.endswith(called)
 
 
+def test_a_slip_that_takes_the_notebook_s_variable_is_named():
+    source = (
+        "def boxcar_weights(queries, keys, bandwidth):\n    return stops / bandwidth"
+    )
+    names = {"stops": torch.ones(2, 3)}
+    answer = define(source, "boxcar_weights", names)
+    with exercise(EXERCISES["2.1"].definition) as task:
+        task.solution = EXERCISES["2.1"].solution
+        task.cases(lambda: [("is right", torch.ones(2), torch.ones(4), 1.0)])
+        message = check(answer, "98.1").message
+        assert message == (
+            "Expected shape (2, 4), got (2, 3).\n"
+            "Your code does not use its arguments `queries`, `keys`."
+        )
+        answer = define(source.replace("stops", "stops[9]"), "boxcar_weights", names)
+        assert check(answer, "98.1").message.endswith("`queries`, `keys`.")
+        source = source.replace("stops", "(queries.sum() + keys)")
+        answer = define(source, "boxcar_weights")
+        assert "does not use" not in check(answer, "98.1").message
+
+
 def test_the_inputs_of_a_module_are_named_as_in_forward():
     def forward(self, queries, keys):
         return queries @ keys

@@ -137,7 +137,7 @@ def _(answer):
     given = answer()
     try:  # in any order, and in sets, ranges or tensors
         lists = {name: sorted(set(map(int, given[name]))) for name in given}
-    except (TypeError, ValueError, IndexError):
+    except (TypeError, ValueError, IndexError, OverflowError):
         lists = {}
     if lists.keys() != {"forward", "backward", "both"}:
         return "Answer with {'forward': [...], 'backward': [...], 'both': [...]}."

@@ -57,7 +57,7 @@ def _(answer):
             "by one, and leave the other."
         )
     largest = weights.amax(dim=-1)
-    if torch.allclose(largest, 1 / torch.arange(1, 7)):
+    if torch.allclose(largest.float(), 1 / torch.arange(1, 7)):
         return (
             "All words that are not hidden get the same weight. Either their scores "
             "are equal, or only those of hidden words are higher."
