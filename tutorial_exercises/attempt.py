@@ -127,9 +127,10 @@ class Attempt:
 
     def unusable(self, error):
         """Say that a step could not use the output: what kind was expected, or why."""
+        output = describe(self.output)
         another = of_another_kind(self.output, self.expected())
         return another or (
-            f"Your code returned {describe(self.output)}, which the check could not use "
+            f"Your code returned {output}, which the check could not use "
             f"({describe_error(error)})."
         )
 
