@@ -460,7 +460,16 @@ def test_progress_counts_what_passes():
     shown = repr(progress(99))
     assert "✓ Exercise 99.1" in shown and "✗ Exercise 99.2" in shown
     assert "1 of 4 exercises passed" in shown
-    assert "1 of 2 exercises passed" in repr(progress())
+    assert "1 of 4 exercises passed" in repr(progress())
+
+
+def test_progress_lists_every_exercise_of_the_chapters_that_were_begun():
+    CHECKED.clear()
+    assert progress().rows == []
+    check(softmax_over(0), "99.2")
+    assert progress().rows == progress(99).rows
+    assert "0 of 4 exercises passed" in repr(progress())
+    CHECKED.clear()
 
 
 def test_the_book_s_answer_is_used_until_one_s_own_passes(capsys):

@@ -172,6 +172,13 @@ def test_a_control_that_does_not_fit_is_refused_also_where_it_is_not_shown(contr
         explore(draw, **control)
 
 
+def test_without_ipython_the_first_picture_is_printed(monkeypatch, capsys):
+    monkeypatch.setattr("tutorial_lib.notebook.widgets.find_spec", lambda name: None)
+    explore(lambda size=3: f"a picture of {size}", size=(1, 5))
+    printed = capsys.readouterr().out
+    assert printed.startswith("a picture of 3\nIn a running notebook you can change")
+
+
 def test_bounds_may_be_numbers_of_numpy(capsys, monkeypatch):
     monkeypatch.setenv("TUTORIAL_WIDGETS", "off")
     explore(lambda number: number, number=(np.int64(1), np.int64(3)))

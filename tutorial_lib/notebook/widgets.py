@@ -126,8 +126,10 @@ def _say(status, sentence):
 
 def _show(picture):
     """Display a picture, and close it, or matplotlib would show it once more."""
-    from IPython.display import display
-
+    if find_spec("IPython"):
+        from IPython.display import display
+    else:
+        display = print
     display(picture)
     pyplot = sys.modules.get("matplotlib.pyplot")
     if pyplot is not None and isinstance(picture, pyplot.Figure):
