@@ -129,8 +129,9 @@ def test_a_master_holds_stub_solution_and_the_book_s_check_of_each_exercise(book
         [stub] = [cell for cell in cells if cell["id"] == task.stub["id"]]
         assert cut(stub, kind) == source_of(task.stub)
         assert task.solved() in source_of(stub)
-        named = f"{task.name}, " if task.exercise.is_value else ""
-        assert f'check({named}"{task.exercise.number}")' in test
+        answer = f'globals().get("{task.name}"), ' if task.exercise.is_value else ""
+        assert f'check({answer}"{task.exercise.number}")' in test
+        assert test.count("assert") == 1
     assert not any(cell.get("outputs") for cell in cells)
     assert not any("solution" in tags_of(cell) for cell in cells)
 

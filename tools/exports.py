@@ -56,6 +56,7 @@ what counts is the check in the notebook.
 """
 
 # By its number, so that a cell that stopped, or another name, is told as in a notebook.
+# Otter runs all lines, whatever fails, and shows the last that did.
 TEST = """\
 import tutorial_exercises
 
@@ -64,10 +65,9 @@ assert result.passed, result.message"""
 TEST_OF_VALUE = """\
 import tutorial_exercises
 
+result = tutorial_exercises.check(globals().get("{name}"), "{number}")
 missing = "There is no `{name}` in this notebook: did its cell stop with an error?"
-assert "{name}" in globals(), missing
-result = tutorial_exercises.check({name}, "{number}")
-assert result.passed, result.message"""
+assert result.passed, result.message if "{name}" in globals() else missing"""
 
 
 def export(root, kind, folder, chapter=""):

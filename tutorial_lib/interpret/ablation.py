@@ -44,10 +44,13 @@ def attention_knockout(layers, forbidden):
     ``MultiHeadAttention`` does. ``forbidden`` is True where a query may not attend:
     (query, key), (batch, query, key), or (batch, head, query, key), and its axes may be
     1; within windows (query, key) alone. What was masked before stays masked. Raises
-    ValueError for a layer of another kind, and where ``forbidden`` does not fit the
-    queries and keys, as at the second step of generation with a cache. Geva et al.
-    (2023).
+    ValueError for a layer of another kind, for none, and where ``forbidden`` does not
+    fit the queries and keys, as at the second step of generation with a cache. Geva et
+    al. (2023).
     """
+    layers = list(layers)
+    if not layers:
+        raise ValueError("give at least one layer, or nothing is knocked out")
     for layer in layers:
         if not callable(getattr(layer, "attend", None)):
             raise ValueError(
