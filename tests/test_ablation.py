@@ -262,6 +262,22 @@ def test_a_knockout_of_no_layer_is_refused():
         pass
 
 
+def test_what_is_forbidden_may_be_an_array_or_a_list():
+    layer = Attention(8, 2)
+    x = torch.randn(1, 3, 8)
+    rows = [[True, False, False]] * 3
+    for forbidden in (rows, numpy.array(rows), torch.tensor(rows).float()):
+        with attention_knockout([layer], forbidden), record_attention(layer) as maps:
+            layer(x, x, x)
+        assert maps[""][..., 0].eq(0).all()
+    message = r"forbidden \(3,\) does not fit the scores"
+    with (
+        pytest.raises(ValueError, match=message),
+        attention_knockout([layer], torch.zeros(3, dtype=torch.bool)),
+    ):
+        layer(x, x, x)
+
+
 def test_layers_may_come_from_a_generator():
     layer = Attention(8, 2)
     x = torch.randn(1, 3, 8)

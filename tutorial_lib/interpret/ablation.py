@@ -3,6 +3,7 @@
 from contextlib import ExitStack, contextmanager
 from unittest.mock import patch
 
+import torch
 from torch import nn
 
 
@@ -48,6 +49,7 @@ def attention_knockout(layers, forbidden):
     fit the queries and keys, as at the second step of generation with a cache. Geva et
     al. (2023).
     """
+    forbidden = torch.as_tensor(forbidden, dtype=torch.bool)
     layers = list(layers)
     if not layers:
         raise ValueError("give at least one layer, or nothing is knocked out")
@@ -74,7 +76,7 @@ def _attend_without(attend, forbidden):
             allowed = allowed.unsqueeze(1)  # (batch, 1, query, key): for all heads
         try:
             allowed.expand(scores)
-            fits = allowed.ndim == 2 or len(scores) < 5
+            fits = allowed.ndim > 1 and (allowed.ndim == 2 or len(scores) < 5)
         except RuntimeError:
             fits = False
         if not fits:
