@@ -99,6 +99,8 @@ All scores are the same: one of your matrices is zero.
     torch.diag(torch.ones(tokens - 1), 1) → torch.zeros(tokens, tokens)
 Your scores are high for the next word, which is hidden: shift the other way.
     torch.diag(torch.ones(tokens - 1), 1) → torch.diag(torch.ones(tokens - 1), -1)
+    W_Q = strength * torch.eye(tokens) → W_Q = strength * torch.diag(torch.ones(tokens - 1), 1)
+    and W_K = torch.diag(torch.ones(tokens - 1), 1) → W_K = torch.eye(tokens)
 right:
     torch.eye(tokens) → torch.diag(torch.ones(tokens - 1), -1)
     and torch.diag(torch.ones(tokens - 1), 1) → torch.eye(tokens)
