@@ -1,5 +1,6 @@
 """What an answer depends on, against numbers worked by hand."""
 
+import numpy
 import pytest
 import torch
 import torch.nn.functional as F
@@ -251,6 +252,49 @@ def test_a_layer_of_another_kind_is_refused(layer):
         attention_knockout([layer], torch.zeros(4, 4, dtype=torch.bool)),
     ):
         pass
+
+
+def test_a_knockout_of_no_layer_is_refused():
+    with (
+        pytest.raises(ValueError, match="nothing is knocked out"),
+        attention_knockout([], torch.zeros(4, 4, dtype=torch.bool)),
+    ):
+        pass
+
+
+def test_what_is_forbidden_may_be_an_array_or_a_list():
+    layer = Attention(8, 2)
+    x = torch.randn(1, 3, 8)
+    rows = [[True, False, False]] * 3
+    for forbidden in (rows, numpy.array(rows), torch.tensor(rows).float()):
+        with attention_knockout([layer], forbidden), record_attention(layer) as maps:
+            layer(x, x, x)
+        assert maps[""][..., 0].eq(0).all()
+    message = r"forbidden \(3,\) does not fit the scores"
+    with (
+        pytest.raises(ValueError, match=message),
+        attention_knockout([layer], torch.zeros(3, dtype=torch.bool)),
+    ):
+        layer(x, x, x)
+
+
+def test_layers_may_come_from_a_generator():
+    layer = Attention(8, 2)
+    x = torch.randn(1, 3, 8)
+    forbidden = torch.tensor([True, False, False]).expand(3, 3)
+    with (
+        attention_knockout((each for each in [layer]), forbidden),
+        record_attention(layer) as maps,
+    ):
+        layer(x, x, x)
+    assert maps[""][..., 0].eq(0).all()
+
+
+def test_a_head_may_be_a_number_of_numpy():
+    projection = nn.Linear(8, 8)
+    with ablate_head(projection, numpy.int64(1), numpy.int64(4)):
+        assert projection.weight[:, 2:4].eq(0).all()
+    assert projection.weight[:, 2:4].ne(0).all()
 
 
 def test_a_knockout_that_does_not_fit_the_scores_is_refused():

@@ -1,5 +1,7 @@
 """Decoding agrees with the model's own probabilities, at every position."""
 
+import copy
+import io
 import math
 from itertools import pairwise, product
 from types import SimpleNamespace
@@ -399,6 +401,34 @@ def test_no_token_ends_a_text_unless_it_is_named():
         [text] = generate(model, prompt, KVCache(), sample, max_new_tokens=20, eos=eos)
         assert len(endless) == 20 and eos in endless
         assert text.tolist() == endless[: endless.index(eos) + 1]
+
+
+def saved_and_loaded(cache):
+    file = io.BytesIO()
+    torch.save(cache, file)
+    file.seek(0)
+    return torch.load(file, weights_only=False)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, saved_and_loaded])
+def test_a_copy_of_a_cache_continues_in_a_copy_of_the_model(copied):
+    torch.manual_seed(0)
+    model = GPT(20, 16, 2, 2, max_tokens=30)
+    tokens = torch.tensor([[1, 2, 3, 4, 5]])
+    cache = KVCache()
+    model(tokens[:, :3], cache)
+    continued = copy.deepcopy(model)(tokens[:, 3:], copied(cache))
+    torch.testing.assert_close(continued, model(tokens)[:, 3:])
+    assert cache.num_tokens() == 3
+
+
+def test_a_beam_search_of_several_texts_is_refused():
+    model = GPT(20, 16, 2, 2, max_tokens=30)
+    with pytest.raises(ValueError, match="takes one text, got 2"):
+        beam_search(
+            model, torch.ones(2, 3).long(), KVCache(), num_beams=2, max_new_tokens=1
+        )
 
 
 @torch.no_grad()

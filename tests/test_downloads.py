@@ -284,6 +284,12 @@ def test_a_zip_that_cannot_be_unpacked_is_named_with_the_way_out(zipped, how):
     assert f"Download {downloads.TATOEBA} (again) and save it there" in message
 
 
+def test_without_a_home_folder_one_sentence_says_what_to_name(monkeypatch):
+    monkeypatch.setenv("TUTORIAL_DATA", "~nobody of this name/data")
+    with pytest.raises(DataError, match=r"name one in .* TUTORIAL_DATA"):
+        read_shakespeare()
+
+
 def test_a_folder_of_the_user_s_home_may_be_written_with_a_tilde(monkeypatch):
     monkeypatch.setenv("TUTORIAL_DATA", "~/data")
     assert downloads.cache_folder() == Path.home() / "data"

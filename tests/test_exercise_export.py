@@ -4,17 +4,19 @@ import json
 import os
 from importlib.metadata import requires
 from pathlib import Path
+from types import SimpleNamespace
 from unittest.mock import MagicMock
 
 import nbformat
 import pytest
+import torch
 from classroom import NAME, make_book
 from exercise_chapters import chapters
 from packaging.requirements import Requirement
 from statements import statements
 
 from tools.__main__ import main
-from tools.exports import export
+from tools.exports import _test, export
 from tools.notebooks import read_notebook, source_of, tags_of, write_notebook
 from tools.sheets import Sheet, sheets
 from tutorial_exercises import solution
@@ -127,9 +129,41 @@ def test_a_master_holds_stub_solution_and_the_book_s_check_of_each_exercise(book
         [stub] = [cell for cell in cells if cell["id"] == task.stub["id"]]
         assert cut(stub, kind) == source_of(task.stub)
         assert task.solved() in source_of(stub)
-        assert f'check({task.name}, "{task.exercise.number}")' in test
+        answer = f'globals().get("{task.name}"), ' if task.exercise.is_value else ""
+        assert f'check({answer}"{task.exercise.number}")' in test
+        assert test.count("assert") == 1
     assert not any(cell.get("outputs") for cell in cells)
     assert not any("solution" in tags_of(cell) for cell in cells)
+
+
+@pytest.fixture
+def run_test(book, monkeypatch):
+    """Return a function that runs an exercise's test in a notebook of these names."""
+
+    def run(number, names):
+        tasks = Sheet(book / "notebooks" / NAME).tasks
+        [task] = [task for task in tasks if task.exercise.number == number]
+        notebook = SimpleNamespace(user_ns=names)
+        monkeypatch.setattr("tutorial_exercises.notebook.shell", lambda: notebook)
+        exec(_test(task), names)
+
+    return run
+
+
+def test_a_grader_says_what_is_missing_after_a_cell_that_stopped(run_test):
+    with pytest.raises(AssertionError, match="There is no `example_softmax"):
+        run_test("99.2", {})
+    with pytest.raises(
+        AssertionError, match="There is no `my_spread` in this notebook"
+    ):
+        run_test("99.1", {})
+
+
+def test_a_grader_knows_an_answer_of_another_name(run_test):
+    names = {"__name__": "__main__", "torch": torch}
+    exec("def mine(scores, mask=None):\n    return scores", names)
+    with pytest.raises(AssertionError, match="values differ"):
+        run_test("99.2", names)
 
 
 def test_an_otter_master_marks_each_question_in_otter_s_order(book):

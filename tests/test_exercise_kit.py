@@ -297,6 +297,27 @@ def test_the_student_s_own_line_and_the_inputs_are_shown():
     assert card.message.endswith(called)
 
 
+def test_a_slip_that_takes_the_notebook_s_variable_is_named():
+    source = (
+        "def boxcar_weights(queries, keys, bandwidth):\n    return stops / bandwidth"
+    )
+    names = {"stops": torch.ones(2, 3)}
+    answer = define(source, "boxcar_weights", names)
+    with exercise(EXERCISES["2.1"].definition) as task:
+        task.solution = EXERCISES["2.1"].solution
+        task.cases(lambda: [("is right", torch.ones(2), torch.ones(4), 1.0)])
+        message = check(answer, "98.1").message
+        assert message == (
+            "Expected shape (2, 4), got (2, 3).\n"
+            "Your code does not use its arguments `queries`, `keys`."
+        )
+        answer = define(source.replace("stops", "stops[9]"), "boxcar_weights", names)
+        assert check(answer, "98.1").message.endswith("`queries`, `keys`.")
+        source = source.replace("stops", "(queries.sum() + keys)")
+        answer = define(source, "boxcar_weights")
+        assert "does not use" not in check(answer, "98.1").message
+
+
 def test_the_inputs_of_a_module_are_named_as_in_forward():
     def forward(self, queries, keys):
         return queries @ keys
@@ -439,7 +460,16 @@ def test_progress_counts_what_passes():
     shown = repr(progress(99))
     assert "✓ Exercise 99.1" in shown and "✗ Exercise 99.2" in shown
     assert "1 of 4 exercises passed" in shown
-    assert "1 of 2 exercises passed" in repr(progress())
+    assert "1 of 4 exercises passed" in repr(progress())
+
+
+def test_progress_lists_every_exercise_of_the_chapters_that_were_begun():
+    CHECKED.clear()
+    assert progress().rows == []
+    check(softmax_over(0), "99.2")
+    assert progress().rows == progress(99).rows
+    assert "0 of 4 exercises passed" in repr(progress())
+    CHECKED.clear()
 
 
 def test_the_book_s_answer_is_used_until_one_s_own_passes(capsys):

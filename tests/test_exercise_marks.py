@@ -58,10 +58,18 @@ def test_marks_of_others_stay_and_a_heading_that_changed_does_not_count(folder, 
 
 
 def test_a_damaged_file_costs_one_sentence_and_is_mended(folder, task):
-    (folder / "marks.json").write_text("{")
-    assert "Earlier marks cannot be read" in shown()
-    assert "cannot be read" in check(lambda x: x, "98.1").note
-    assert "✓" in shown()
+    for content in ("{", "[]"):
+        (folder / "marks.json").write_text(content)
+        assert "Earlier marks cannot be read" in shown()
+        assert "cannot be read" in check(lambda x: x, "98.1").note
+        assert "✓" in shown()
+
+
+def test_without_a_home_folder_a_mark_lasts_for_the_session(task, monkeypatch):
+    monkeypatch.setenv("TUTORIAL_PROGRESS", "~nobody of this name/marks")
+    card = check(lambda x: x, "98.1")
+    assert card.passed and card.note.startswith("This mark lasts for this session")
+    assert "✓ Exercise 98.1" in repr(progress(98))
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="there is no root here")

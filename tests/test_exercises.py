@@ -8,7 +8,9 @@ import dis
 import inspect
 import re
 
+import numpy
 import pytest
+import torch
 from exercise_chapters import Chapter, chapters, define, excursions, tags, text_of
 
 from tutorial_exercises import check
@@ -102,6 +104,78 @@ def test_another_right_answer_passes(task, known):
     place = 1 + [one for one in task.known if not one.sentence].index(known)
     message = f"the check refuses answer {place} below `right:`. Mend one of them."
     require(card.passed, task, f"{message}\n{card}")
+
+
+def with_one_nan(value):
+    """Return a number or a tensor whose last entry is NaN."""
+    if not torch.is_tensor(value):
+        return float("nan")
+    value = value.detach().float().clone()
+    value.flatten()[-1:] = float("nan")
+    return value
+
+
+def on_meta(value):
+    return value.to("meta") if torch.is_tensor(value) else float("nan")
+
+
+def as_complex_array(value):
+    value = value.detach().numpy() if torch.is_tensor(value) else value
+    return numpy.asarray(value) + 1j
+
+
+# What becomes of each number and each tensor that a right answer returns.
+UNUSABLE = {
+    "with an imaginary part": lambda value: value + 1j,
+    "with an imaginary part in numpy": as_complex_array,
+    "with a NaN": with_one_nan,
+    "without values": on_meta,
+    "as an object": lambda value: object(),
+}
+
+
+def changed(value, change):
+    """Return what an answer returns with all its numbers and tensors changed."""
+    if isinstance(value, dict):
+        return {key: changed(part, change) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(changed(part, change) for part in value)
+    is_number = torch.is_tensor(value) or isinstance(value, (int, float, numpy.number))
+    return change(value) if is_number else value
+
+
+def returning_changed(task, change):
+    """Return the solution, whose output is changed."""
+    if task.is_value:
+        return changed(task.solution(), change)
+    if task.is_class:
+        forward = task.solution.forward
+        names = {"forward": lambda *inputs: changed(forward(*inputs), change)}
+        return type(task.name, (task.solution,), names)
+    return lambda *inputs: changed(task.solution(*inputs), change)
+
+
+@each_exercise
+@pytest.mark.parametrize("kind", UNUSABLE)
+def test_what_no_check_can_use_is_named_and_never_passes(task, kind):
+    answer = returning_changed(task, UNUSABLE[kind])
+    card = check(answer, task.number)
+    if task.is_value and answer == task.solution():
+        return  # of words alone
+    require(card.status == "fail", task, f"the check passes an answer {kind}.\n{card}")
+    message = f"the check says nothing of an answer {kind}."
+    require("could not use" not in card.message, task, f"{message}\n{card}")
+
+
+@each_exercise
+def test_another_precision_passes_or_is_named(task):
+    def double(value):
+        return value.double() if torch.is_tensor(value) else numpy.float64(value)
+
+    card = check(returning_changed(task, double), task.number)
+    message = f"the check cannot use float64.\n{card}"
+    is_used = card.status != "unknown" and "could not use" not in card.message
+    require(is_used, task, message)
 
 
 @each_exercise

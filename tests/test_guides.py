@@ -8,6 +8,11 @@ import pytest
 from exercise_chapters import chapters
 
 from tools import __main__
+from tools.figures import figures_of
+from tools.notebooks import chapters as all_chapters
+from tools.notebooks import read_notebook
+from tools.questions import write_questions
+from tools.sheets import sheets
 from tutorial_exercises import check
 
 ROOT = Path(__file__).parents[1]
@@ -52,6 +57,20 @@ each_chapter = pytest.mark.parametrize("chapter", CHAPTERS, ids=map(str, NUMBERS
 def test_the_student_s_page_shows_what_the_check_says(answer):
     _icon, said = repr(check(answer, "1.1")).split(" ", 1)
     assert f"```text\n{said}\n```" in page("students")
+
+
+def test_the_counts_that_a_teacher_s_commands_print_are_on_the_page(tmp_path):
+    read = {path: read_notebook(path) for path in all_chapters(ROOT)}
+    with_exercises = len(sheets(ROOT, ""))
+    figures = sum(len(figures_of(path, notebook)) for path, notebook in read.items())
+    questions = write_questions(ROOT, tmp_path / "all.gift")
+    for line in (
+        f"Wrote {figures} figures into slides.",
+        f"Wrote {with_exercises} notebooks into out.",
+        f"Wrote {with_exercises} notebooks into course.",
+        f"Wrote {questions} questions into _build/questions.gift.",
+    ):
+        assert line in page("instructors"), f"write into book/instructors.md: {line}"
 
 
 @pytest.mark.parametrize("name", ["instructors", "students", "teaching_plan"])

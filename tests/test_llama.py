@@ -42,6 +42,20 @@ def test_the_norm_of_two_numbers_by_hand():
     torch.testing.assert_close(normed, torch.tensor([[3.0, 4.0]]) / 12.5**0.5)
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.float16])
+def test_the_norm_is_as_precise_as_its_type(dtype):
+    torch.manual_seed(0)
+    x = 1000 * torch.randn(64, 32, dtype=torch.float64)  # squares exceed float16
+    expected = torch.nn.functional.rms_norm(x.to(dtype).double(), (32,), eps=1e-5)
+    assert RMSNorm(32).to(dtype)(x.to(dtype)).equal(expected.to(dtype))
+
+
+def test_the_norm_of_float64_is_not_that_of_float32():
+    tokens = torch.tensor([[1e20, 2e20, 3e20]], dtype=torch.float64)
+    normed = RMSNorm(3).double()(tokens)
+    torch.testing.assert_close(normed, tokens / (14 / 3) ** 0.5 / 1e20)
+
+
 def test_the_network_is_its_formula():
     network = SwiGLU(6, 10)
     x = torch.randn(2, 3, 6)

@@ -73,3 +73,8 @@ def test_alignment_accuracy_by_hand():
     assert alignment_accuracy([weights], [right]) == 1
     assert alignment_accuracy([weights], [partly]) == 1 / 3
     assert alignment_accuracy([weights, weights], [right, partly]) == 4 / 6
+
+
+def test_bleu_of_fewer_references_than_outputs_is_refused():
+    with pytest.raises(ValueError, match="2 outputs have 1 references"):
+        bleu(["a cat", "a dog"], ["a cat"])

@@ -1,13 +1,16 @@
 """What a notebook of the book does besides: folds, claims, and its form in the file."""
 
 import copy
+import io
+import sys
 
 import pytest
 from exercise_chapters import executed, text_of
 from nbformat.v4 import new_code_cell, new_notebook
 
 from tools.form import shape
-from tutorial_lib.notebook import claim, unfolded
+from tutorial_exercises.cards import Card
+from tutorial_lib.notebook import claim, prepare_notebook, unfolded
 from tutorial_lib.notebook.folds import BEGIN as FOLD_BEGIN
 from tutorial_lib.notebook.widgets import VIEW
 
@@ -43,6 +46,28 @@ def test_a_claim_that_fails_tells_readers_and_goes_on(capsys, monkeypatch):
         " in the book: there is a name. Run the cells above it first; they define "
         "nowhere."
     )
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+def test_a_console_of_another_encoding_loses_single_characters(encoding, monkeypatch):
+    monkeypatch.delenv("TUTORIAL_STRICT", raising=False)
+    console = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    monkeypatch.setattr("sys.stdout", console)
+    with claim("√2 is 1"):
+        assert 1 == 2
+    print(Card("pass", "Exercise 1.2", rows=[("pass", "rows sum to 1")]))
+    print(Card("solution", "Exercise 1.2", source="x = 1  # → 2"))
+    console.flush()
+    printed = console.buffer.getvalue().decode(encoding)
+    assert "Not as in the book: ?2 is 1." in printed
+    assert "Passed: Exercise 1.2" in printed and "rows sum to 1" in printed
+    assert "x = 1  # ? 2" in printed
+
+
+def test_without_ipython_a_notebook_is_prepared_by_nothing(monkeypatch, capsys):
+    monkeypatch.delitem(sys.modules, "IPython", raising=False)
+    prepare_notebook()
+    assert "IPython" not in sys.modules and capsys.readouterr().out == ""
 
 
 def test_a_claim_that_fails_is_set_in_lines_of_up_to_80_signs(capsys, monkeypatch):

@@ -19,6 +19,13 @@ def test_a_seed_fixes_every_generator():
     assert not {*draw()} & {*first}
 
 
+def test_a_seed_may_be_a_number_of_numpy():
+    seed(3)
+    expected = draw()
+    seed(numpy.int64(3))
+    assert draw() == expected
+
+
 def test_a_block_leaves_the_generators_as_they_were():
     seed(0)
     expected = draw()

@@ -344,9 +344,19 @@ class TestNamesAndCalls:
         layer = SelfAttention()
         model = Model(lambda x: (layer(x), layer(x[:1])))
         model.layer = layer
-        message = r"'layer' attended twice .* \(3, 1\) and \(1, 1\)"
+        message = r"'layer' attended twice .* \(3, 1, 5, 5\) and \(1, 1, 5, 5\)"
         with pytest.raises(ValueError, match=message), record_attention(model):
             model(torch.randn(3, 5, 8))
+
+    def test_fewer_keys_than_before_make_no_map(self):
+        def efficient_attention(x):  # each softmax is over something else
+            context = x.mT.softmax(dim=-1) @ x  # (batch, d_model, d_model)
+            return x.softmax(dim=-1) @ context
+
+        model = Model(efficient_attention)
+        message = r"twice .* \(1, 1, 4, 6\) and \(1, 1, 6, 4\), which make no one map"
+        with pytest.raises(ValueError, match=message), record_attention(model):
+            model(torch.randn(1, 6, 4))
 
     def test_a_block_that_is_computed_again_for_its_gradients_counts_once(self):
         layers = nn.Sequential(SelfAttention(), FusedSelfAttention())

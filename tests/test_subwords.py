@@ -70,8 +70,11 @@ def test_a_continuation_keeps_its_first_blank():
     assert tokenizer.decode([]) == ""
 
 
+LONG = SubwordTokenizer([*BYTES, "a", " a long word"], [0.0] * 261)
+
+
 def saved(tokenizer):
-    content = struct.pack("<i", 6)
+    content = struct.pack("<i", max(len(token.encode()) for token in tokenizer.tokens))
     for token, score in zip(tokenizer.tokens, tokenizer.scores, strict=True):
         content += struct.pack("<fi", score, len(token.encode())) + token.encode()
     return content
@@ -90,9 +93,11 @@ def test_a_file_is_read_as_it_is_written(tmp_path):
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"", "it lacks the bytes"),
+        (b"", "requires a buffer"),
+        (struct.pack("<i", 7), "it lacks the bytes"),
         (b"<html>Please log in</html>", "is no tokenizer"),
         (saved(by_hand())[:-1], "a token is cut off"),
+        (saved(LONG)[: -8 - len(" a long word")], "it lacks a token of 12 bytes"),
         (saved(by_hand())[:-6], "requires a buffer"),
         (saved(by_hand())[:400], "is no tokenizer"),
         (struct.pack("<ifi", 3, 0.0, -5) + b"abc", "a token is cut off"),

@@ -235,6 +235,9 @@ def test_a_zip_beside_the_notebook_is_installed_instead(colab, place):
     for name in ("a thesis", "my book-main", "photographs"):
         with ZipFile(f"{name}.zip", "w") as file:
             file.writestr(f"{name}/{'tutorial_lib' if 'book' in name else 'x'}/a", "")
+    whole = Path("my book-main.zip").read_bytes()
+    Path("arriving.zip").write_bytes(whole[: len(whole) // 2])
+    Path("homework.zip").write_text("no zip at all")
     assert colab(*place) == ['pip install -q "my book-main.zip"']
 
 

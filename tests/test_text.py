@@ -102,6 +102,8 @@ def test_decoding_undoes_encoding_and_stops_at_the_end():
     assert SOURCE.decode(ids) == ["go", "<unk>", "on"]
     assert SOURCE.decode(torch.tensor(ids)) == ["go", "<unk>", "on"]
     assert SOURCE.decode([]) == []
+    with pytest.raises(ValueError, match="no token has the id -1"):
+        SOURCE.decode([4, -1])
 
 
 def test_padding_fills_at_the_end_and_tells_the_lengths():

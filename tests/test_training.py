@@ -164,10 +164,13 @@ class TestWhatDoesNotFit:
         with pytest.raises(ValueError, match="is empty, or a generator: give a list"):
             fit(model, batches, squared, optimizer=sgd(model), **limit)
 
-    def test_a_training_without_an_end_is_refused(self):
+    @pytest.mark.parametrize(
+        "lengths", [{}, {"epochs": 0}, {"epochs": -1}, {"epochs": 2, "steps": -1}]
+    )
+    def test_a_training_without_an_end_or_a_step_is_refused(self, lengths):
         model = line()
-        with pytest.raises(ValueError, match="give epochs= or steps="):
-            fit(model, BATCHES, squared, optimizer=sgd(model))
+        with pytest.raises(ValueError, match="say how long to train"):
+            fit(model, BATCHES, squared, optimizer=sgd(model), **lengths)
 
     def test_a_generator_may_be_read_once(self):
         model = line()

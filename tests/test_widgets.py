@@ -218,6 +218,13 @@ def test_settings_for_the_page_that_do_not_fit_are_refused(on_page, message):
         explore(draw, number=(1, 9), kind=["a", "b"], on_page=on_page)
 
 
+def test_without_ipython_the_first_picture_is_printed(monkeypatch, capsys):
+    monkeypatch.setattr("tutorial_lib.notebook.widgets.find_spec", lambda name: None)
+    explore(lambda size=3: f"a picture of {size}", size=(1, 5))
+    printed = capsys.readouterr().out
+    assert printed.startswith("a picture of 3\nIn a running notebook you can change")
+
+
 def test_bounds_may_be_numbers_of_numpy(capsys, monkeypatch):
     monkeypatch.setenv("TUTORIAL_WIDGETS", "off")
     explore(lambda number: number, number=(np.int64(1), np.int64(3)))

@@ -55,11 +55,19 @@ A solution stands in the place of the blanks in its stub. Other answers may be r
 what counts is the check in the notebook.
 """
 
+# By its number, so that a cell that stopped, or another name, is told as in a notebook.
+# Otter runs all lines, whatever fails, and shows the last that did.
 TEST = """\
 import tutorial_exercises
 
-result = tutorial_exercises.check({name}, "{number}")
+result = tutorial_exercises.check("{number}")
 assert result.passed, result.message"""
+TEST_OF_VALUE = """\
+import tutorial_exercises
+
+result = tutorial_exercises.check(globals().get("{name}"), "{number}")
+missing = "There is no `{name}` in this notebook: did its cell stop with an error?"
+assert result.passed, result.message if "{name}" in globals() else missing"""
 
 
 def export(root, kind, folder, chapter=""):
@@ -210,7 +218,8 @@ def _answered(task, begin, end):
 
 
 def _test(task):
-    return TEST.format(name=task.name, number=task.exercise.number)
+    test = TEST_OF_VALUE if task.exercise.is_value else TEST
+    return test.format(name=task.name, number=task.exercise.number)
 
 
 def _cell(kind, name, source):

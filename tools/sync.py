@@ -32,10 +32,10 @@ if "google.colab" in sys.modules:
     import os
     from glob import glob
     from importlib.util import find_spec
-    from zipfile import ZipFile
+    from zipfile import ZipFile, is_zipfile
 
     library = "ADDRESS"
-    for name in glob("*.zip"):
+    for name in filter(is_zipfile, glob("*.zip")):  # and not half uploaded
         if any("tutorial_lib/" in file for file in ZipFile(name).namelist()):
             library = name
     os.environ["GIT_TERMINAL_PROMPT"] = "0"  # a private copy is refused at once

@@ -3,15 +3,23 @@
 Whatever the answer does becomes an output, or a sentence for the student.
 """
 
+import ast
 import inspect
 import traceback
 
 import torch
 from torch import nn
 
-from tutorial_lib.definitions import functions_of
+from tutorial_lib.definitions import functions_of, tree_of
 
-from .compare import alike, describe, describe_error, difference, unusual
+from .compare import (
+    alike,
+    describe,
+    describe_error,
+    difference,
+    of_another_kind,
+    unusual,
+)
 from .exercise import Wrong
 from .sandbox import TimeUp, call_within
 
@@ -57,16 +65,16 @@ class Attempt:
     def __call__(self, *inputs):
         """Call the answer and return its output; copies of its inputs are kept."""
         self.inputs = copied(inputs)
+        self.output = None
         if self.exercise.is_value:
             self.output = self.answer
-            return self.output
-        self.output = None
-        self.output = self._call(self.module or self.answer, *inputs)
-        if self.output is None:
-            raise Wrong("Your code returned None. Is there a `return` at the end?")
-        if not alike(inputs, self.inputs, 0):
-            raise Wrong(CHANGED)
-        self._require_all_parts()
+        else:
+            self.output = self._call(self.module or self.answer, *inputs)
+            if self.output is None:
+                raise Wrong("Your code returned None. Is there a `return` at the end?")
+            if not alike(inputs, self.inputs, 0):
+                raise Wrong(CHANGED)
+            self._require_all_parts()
         if unusual(self.output) and not unusual(self.expected()):
             raise Wrong(unusual(self.output))
         return self.output
@@ -96,12 +104,13 @@ class Attempt:
         tolerance = self.exercise.tolerance
         if not isinstance(axes, dict):
             reveal = not self.exercise.is_value  # a value is what is asked for
-            return difference(self.output, expected, tolerance, axes.split(), reveal)
+            differs = difference(self.output, expected, tolerance, axes.split(), reveal)
+            return differs and differs + self._unused_arguments()
         for i, (name, own_axes) in enumerate(axes.items()):
             part = self.output[i]
             differs = difference(part, expected[i], tolerance, own_axes.split())
             if differs:
-                return f"{name}: {differs}"
+                return f"{name}: {differs}{self._unused_arguments()}"
         return ""
 
     def gradients(self, *tensors):
@@ -115,6 +124,27 @@ class Attempt:
         if not all(gradient.isfinite().all() for gradient in gradients):
             raise Wrong(BAD_GRADIENT)
         return gradients
+
+    def unusable(self, error):
+        """Say that a step could not use the output: what kind was expected, or why."""
+        output = describe(self.output)
+        another = of_another_kind(self.output, self.expected())
+        return another or (
+            f"Your code returned {output}, which the check could not use "
+            f"({describe_error(error)})."
+        )
+
+    def _unused_arguments(self):
+        """Say which arguments the solution uses and the answer does not, or ""."""
+        function = tree_of(self.answer)
+        solution = tree_of(self.exercise.solution)
+        if not all(isinstance(one, ast.FunctionDef) for one in (function, solution)):
+            return ""
+        unused = names_read(solution) - names_read(function)
+        names = [f"`{one.arg}`" for one in function.args.args if one.arg in unused]
+        several = "s" if len(names) > 1 else ""
+        ending = f"argument{several} {', '.join(names)}."
+        return f"\nYour code does not use its {ending}" if names else ""
 
     def known_mistake(self):
         """Return the sentence of a mistake that does the same as the answer, or ""."""
@@ -201,7 +231,8 @@ class Attempt:
             return ENDS_PYTHON + line
         if isinstance(error, Wrong):
             return f"{error}{line}"
-        return f"Your code raised {self.error}{line}{self._inputs_in_words()}"
+        details = f"{line}{self._inputs_in_words()}{self._unused_arguments()}"
+        return f"Your code raised {self.error}{details}"
 
     def _line_of(self, error):
         """Return the student's own line under an error, as text, or ""."""
@@ -222,6 +253,12 @@ class Attempt:
         for name, value in zip(names, self.inputs, strict=False):
             arguments.append(f"{name} = {describe(value)}")
         return f"\nIt was called with {', '.join(arguments)}."
+
+
+def names_read(tree):
+    """Return the names that code reads."""
+    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    return {node.id for node in names if isinstance(node.ctx, ast.Load)}
 
 
 def copied(value):

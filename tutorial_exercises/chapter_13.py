@@ -57,7 +57,7 @@ def _(answer):
             "by one, and leave the other."
         )
     largest = weights.amax(dim=-1)
-    if torch.allclose(largest, 1 / torch.arange(1, 7)):
+    if torch.allclose(largest.float(), 1 / torch.arange(1, 7)):
         return (
             "All words that are not hidden get the same weight. Either their scores "
             "are equal, or only those of hidden words are higher."
@@ -99,6 +99,8 @@ All scores are the same: one of your matrices is zero.
     torch.diag(torch.ones(tokens - 1), 1) → torch.zeros(tokens, tokens)
 Your scores are high for the next word, which is hidden: shift the other way.
     torch.diag(torch.ones(tokens - 1), 1) → torch.diag(torch.ones(tokens - 1), -1)
+    W_Q = strength * torch.eye(tokens) → W_Q = strength * torch.diag(torch.ones(tokens - 1), 1)
+    and W_K = torch.diag(torch.ones(tokens - 1), 1) → W_K = torch.eye(tokens)
 right:
     torch.eye(tokens) → torch.diag(torch.ones(tokens - 1), -1)
     and torch.diag(torch.ones(tokens - 1), 1) → torch.eye(tokens)

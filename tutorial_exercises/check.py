@@ -85,7 +85,7 @@ def solution(answer):
 
 
 def progress(chapter=None):
-    """Show which exercises pass: of one chapter, or of all that were ever begun."""
+    """Show which exercises pass: of one chapter, or of all chapters begun."""
     load_chapters()
     exercises = sorted({*EXERCISES.values()}, key=lambda exercise: exercise.order)
     if chapter is not None:
@@ -99,13 +99,18 @@ def progress(chapter=None):
         exercises = own
     marks, note = kept()
     rows = []
+    begun = {one.chapter for one in exercises if is_begun(one, marks)}
     for exercise in exercises:
-        status = status_of(exercise, marks)
-        if chapter is not None or exercise.number in CHECKED or status != "open":
-            rows.append((status, exercise.heading))
+        if chapter is not None or exercise.chapter in begun:
+            rows.append((status_of(exercise, marks), exercise.heading))
     done = sum(status in ("pass", "earlier") for status, _ in rows)
     heading = f"{done} of {len(rows)} exercises passed"
     return Card("overview", heading, rows=rows, note=note)
+
+
+def is_begun(exercise, marks):
+    """Whether an exercise was checked in this session, or has passed earlier."""
+    return exercise.number in CHECKED or status_of(exercise, marks) != "open"
 
 
 def status_of(exercise, marks):

@@ -100,14 +100,22 @@ def message_of(step, attempt):
     except Fault:
         raise
     except Exception as error:  # the step could not use what the answer returned
-        reason = describe_error(error)
         if attempt.inputs is None:
+            reason = describe_error(error)
             fault = f"a demand raises an error before it calls the answer: {reason}."
             raise attempt.exercise.fault(fault) from error
-        output = describe(attempt.output)
-        message = f"Your code returned {output}, which the check could not use "
-        message += f"({reason})."
-    return message and (attempt.known_mistake() or message)
+        message = attempt.unusable(error)
+    return message and (known_mistake(attempt) or message)
+
+
+def known_mistake(attempt):
+    """Return the known mistake that explains an answer, or ""."""
+    try:
+        return attempt.known_mistake()
+    except Fault:
+        raise
+    except Exception:  # the output cannot be compared
+        return ""
 
 
 def blanks_in(exercise, answer):

@@ -21,11 +21,11 @@ IN_COLAB = (
 
 def keep(exercise):
     """Mark an exercise as passed; return what there is to say, or "". Never raises."""
-    file = _file()
     marks, trouble = kept()
-    if file is None or marks.get(exercise.number) == exercise.heading:
-        return ""
     try:
+        file = _file()
+        if file is None or marks.get(exercise.number) == exercise.heading:
+            return ""
         file.parent.mkdir(parents=not os.environ.get(VARIABLE), exist_ok=True)
         text = json.dumps(
             marks | {exercise.number: exercise.heading}, ensure_ascii=False
@@ -33,7 +33,7 @@ def keep(exercise):
         new = file.with_suffix(f".{os.getpid()}")
         new.write_text(text, encoding="utf-8")
         new.replace(file)
-    except OSError as error:
+    except (OSError, RuntimeError) as error:  # there may be no home
         return f"This mark lasts for this session only ({error})."
     in_colab = "google.colab" in sys.modules and not os.environ.get(VARIABLE)
     return trouble or (IN_COLAB if in_colab else "")
@@ -43,8 +43,13 @@ def kept():
     """Return {number: heading} of what has passed, and a sentence on trouble, or ""."""
     try:
         file = _file()
-        return json.loads(file.read_text("utf-8")) if file and file.exists() else {}, ""
-    except (OSError, ValueError) as error:
+        if file is None or not file.exists():
+            return {}, ""
+        marks = json.loads(file.read_text("utf-8"))
+        if not isinstance(marks, dict):
+            raise ValueError("it holds something else")
+        return marks, ""
+    except (OSError, RuntimeError, ValueError) as error:
         return {}, f"Earlier marks cannot be read ({error})."
 
 

@@ -46,7 +46,7 @@ def _():
 def _(answer):
     vectors = torch.eye(3)
     loss = answer(vectors, -vectors, 200.0, 0.0)
-    if not torch.isfinite(loss):
+    if not math.isfinite(loss):
         return (
             "With a scale of 200 your loss is not finite: the sigmoid rounds to 0, and "
             "its logarithm is -inf. `F.logsigmoid` computes both at once."

@@ -14,6 +14,7 @@ import html
 import pathlib
 import warnings
 
+from tutorial_lib.notebook import printable
 from tutorial_lib.plotting.colors import DARK, LIGHT
 
 from .fragment import fragment, module
@@ -119,7 +120,7 @@ class Figure:
             return draw(picture, format, dpi=dpi)
 
     def __repr__(self):
-        return self.text
+        return printable(self.text)
 
     def _repr_mimebundle_(self, include=None, exclude=None):
         return {

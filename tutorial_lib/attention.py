@@ -85,7 +85,7 @@ class MultiHeadAttention(nn.Module):
 
     def __init__(self, d_model, num_heads, *, bias=True):
         super().__init__()
-        if d_model % num_heads:
+        if num_heads < 1 or d_model % num_heads:
             raise ValueError(
                 f"num_heads must divide d_model: {num_heads} does not divide {d_model}"
             )

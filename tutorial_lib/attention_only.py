@@ -31,12 +31,12 @@ class AttentionOnly(nn.Module):
 
     def embed(self, tokens):
         """Return the embeddings (batch, token, d_model) of tokens and positions."""
-        positions = torch.arange(tokens.shape[1])
+        positions = torch.arange(tokens.shape[1], device=tokens.device)
         return self.token_embedding(tokens) + self.position_embedding(positions)
 
     def run_layers(self, x):
         """Return the logits of embeddings ``x`` (batch, token, d_model)."""
-        mask = causal_mask(x.shape[1])  # (query, key)
+        mask = causal_mask(x.shape[1], x.device)  # (query, key)
         for attention in self.layers:
             x = x + attention(x, x, x, mask)  # the residual stream
         return self.unembedding(x)

@@ -80,8 +80,11 @@ def beam_search(model, tokens, state, *, num_beams, max_new_tokens, eos=EOS):
 
     ``tokens`` are (1, token). Returns the new tokens, as a list that ends with ``eos``,
     and their log-probability: those of the likeliest text that ended, and only if none
-    did, of the likeliest that ``max_new_tokens`` cut off.
+    did, of the likeliest that ``max_new_tokens`` cut off. Raises ValueError for several
+    texts.
     """
+    if len(tokens) != 1:
+        raise ValueError(f"beam search takes one text, got {len(tokens)}")
     beams = torch.zeros(num_beams, dtype=torch.long, device=tokens.device)
     tokens = tokens[beams]  # (beam, token)
     state = select(state, beams)

@@ -23,8 +23,10 @@ class RMSNorm(nn.Module):
 
     def forward(self, x):
         """Normalize tokens ``x`` (batch, token, d_model)."""
-        mean_square = x.square().mean(dim=-1, keepdim=True)  # (batch, token, 1)
-        return x * torch.rsqrt(mean_square + self.eps) * self.weight
+        precise = x.to(torch.promote_types(x.dtype, torch.float32))  # not in 16 bits
+        mean_square = precise.square().mean(dim=-1, keepdim=True)  # (batch, token, 1)
+        normed = precise * torch.rsqrt(mean_square + self.eps)
+        return normed.to(x.dtype) * self.weight
 
 
 class SwiGLU(nn.Module):
@@ -51,7 +53,7 @@ class GroupedQueryAttention(MultiHeadAttention):
 
     def __init__(self, d_model, num_heads, num_kv_heads, *, rope_base=10_000):
         super().__init__(d_model, num_heads, bias=False)
-        if num_heads % num_kv_heads:
+        if num_kv_heads < 1 or num_heads % num_kv_heads:
             raise ValueError(
                 "num_kv_heads must divide num_heads: "
                 f"{num_kv_heads} does not divide {num_heads}"

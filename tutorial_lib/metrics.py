@@ -38,6 +38,8 @@ def bleu(outputs, references):
     """
     from sacrebleu.metrics import BLEU
 
+    if len(outputs) != len(references):
+        raise ValueError(f"{len(outputs)} outputs have {len(references)} references")
     lists = []
     for reference in references:
         lists.append([reference] if isinstance(reference, str) else reference)

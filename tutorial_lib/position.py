@@ -11,8 +11,10 @@ from torch import nn
 def frequencies(d, base=10_000):
     """Return the d / 2 frequencies of the pairs, in radians per position.
 
-    Hugging Face's models call them ``inv_freq``.
+    Hugging Face's models call them ``inv_freq``. Raises ValueError if ``d`` is odd.
     """
+    if d < 2 or d % 2:
+        raise ValueError(f"dimensions are taken in pairs: {d} cannot be")
     exponents = torch.arange(0, d, 2) / d
     return base**-exponents  # (pair,)
 
@@ -22,8 +24,9 @@ def sinusoidal_encoding(positions, d_model):
 
     Vaswani et al. (2017), section 3.5.
     """
-    angles = positions[:, None] * frequencies(d_model)  # (token, pair)
-    encoding = torch.zeros(len(positions), d_model)
+    omega = frequencies(d_model).to(positions.device)
+    angles = positions[:, None] * omega  # (token, pair)
+    encoding = torch.zeros(len(positions), d_model, device=positions.device)
     encoding[:, 0::2] = angles.sin()
     encoding[:, 1::2] = angles.cos()
     return encoding
@@ -91,6 +94,6 @@ def alibi(num_heads, distances):
     ``distances`` (query, key) are key position minus query position, 0 or less.
     Returns (head, query, key), to be added to the scores.
     """
-    heads = torch.arange(1, num_heads + 1)
+    heads = torch.arange(1, num_heads + 1, device=distances.device)
     slopes = 2.0 ** (-8 * heads / num_heads)  # (head,)
     return slopes[:, None, None] * distances

@@ -9,9 +9,9 @@ import torch
 
 def seed(number):
     """Seed every generator with the same whole number."""
-    random.seed(number)
+    random.seed(int(number))  # a number of numpy, too
     numpy.random.seed(number % 2**32)
-    torch.manual_seed(number)
+    torch.manual_seed(int(number))
 
 
 @contextmanager

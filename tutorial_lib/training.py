@@ -45,8 +45,9 @@ def fit(
     FloatingPointError before a step that would not be finite, and Stopped where
     somebody interrupts.
     """
-    if not (epochs or steps):
-        raise ValueError("say how long to train: give epochs= or steps=")
+    lengths = [number for number in (epochs, steps) if number is not None]
+    if not lengths or min(lengths) < 1:
+        raise ValueError("say how long to train: epochs= or steps=, at least 1")
     total = steps or epochs * length_hint(batches) or None
     scheduler = LambdaLR(optimizer, schedule or (lambda step: 1.0))
     losses = []

@@ -31,7 +31,7 @@ class VisionTransformer(nn.Module):
         channels=1,
     ):
         super().__init__()
-        if image_size % patch_size:
+        if not 1 <= patch_size <= image_size or image_size % patch_size:
             raise ValueError(
                 f"patch_size must divide image_size: {patch_size} does not divide "
                 f"{image_size}"

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from einops import rearrange
 from torch import nn
 
-from tutorial_lib.attention import masked_softmax
+from tutorial_lib.attention import MultiHeadAttention, masked_softmax
 from tutorial_lib.transformer import FeedForward
 
 
@@ -44,7 +44,7 @@ def relative_position_index(window_size):
     return offsets[..., 0] * (2 * window_size - 1) + offsets[..., 1]
 
 
-class WindowAttention(nn.Module):
+class WindowAttention(MultiHeadAttention):
     """Multi-head attention within windows, with a relative position bias.
 
     Every head learns one bias for each offset between two tokens of a window of
@@ -52,12 +52,7 @@ class WindowAttention(nn.Module):
     """
 
     def __init__(self, d_model, num_heads, window_size):
-        super().__init__()
-        self.num_heads = num_heads
-        self.W_Q = nn.Linear(d_model, d_model)
-        self.W_K = nn.Linear(d_model, d_model)
-        self.W_V = nn.Linear(d_model, d_model)
-        self.W_O = nn.Linear(d_model, d_model)
+        super().__init__(d_model, num_heads)
         num_offsets = (2 * window_size - 1) ** 2
         self.bias_table = nn.Parameter(torch.zeros(num_offsets, num_heads))
         self.register_buffer("bias_index", relative_position_index(window_size))
@@ -115,12 +110,16 @@ def cyclic_shift_mask(side, window_size, shift):
 class SwinBlock(nn.Module):
     """A Transformer block that attends within the windows of a grid.
 
-    The grid has ``side`` × ``side`` tokens, and its windows are moved by ``shift``. Liu
-    et al. (2021), figure 3b.
+    The grid has ``side`` × ``side`` tokens, and its windows are moved by ``shift``.
+    Raises ValueError if they do not fill it. Liu et al. (2021), figure 3b.
     """
 
     def __init__(self, d_model, num_heads, *, side, window_size, shift):
         super().__init__()
+        if not 1 <= window_size <= side or side % window_size:
+            raise ValueError(
+                f"window_size must divide side: {window_size} does not divide {side}"
+            )
         self.side = side
         self.window_size = window_size
         self.shift = shift

@@ -75,11 +75,20 @@ class DataError(RuntimeError):
 
 
 def cache_folder():
-    """Return the folder that holds downloaded files, a Path; it need not exist."""
+    """Return the folder that holds downloaded files, a Path; it need not exist.
+
+    Raises DataError where nobody can tell where the user's home is.
+    """
     import pooch
 
-    folder = os.environ.get("TUTORIAL_DATA") or pooch.os_cache("tutorial_lib")
-    return Path(folder).expanduser()
+    try:
+        folder = os.environ.get("TUTORIAL_DATA") or pooch.os_cache("tutorial_lib")
+        return Path(folder).expanduser()
+    except RuntimeError as error:
+        raise DataError(
+            f"there is no folder for downloaded files ({error}): name one in the "
+            "environment variable TUTORIAL_DATA"
+        ) from None
 
 
 def fetch(address, checksum, *, folder=None):

@@ -83,6 +83,7 @@ def read_tokenizer(path):
     scores = []
     position = 4
     try:
+        (longest,) = struct.unpack_from("<i", content)
         while position < len(content):
             score, length = struct.unpack_from("<fi", content, position)
             token = content[position + 8 :][:length]
@@ -95,6 +96,10 @@ def read_tokenizer(path):
         raise ValueError(f"{path} is no tokenizer of llama2.c: {error}") from None
     if len(tokens) < 259 or tokens[258] != "<0xFF>":
         raise ValueError(f"{path} is no tokenizer of llama2.c: it lacks the bytes")
+    if max(len(token.encode()) for token in tokens) != longest:
+        raise ValueError(
+            f"{path} is no tokenizer of llama2.c: it lacks a token of {longest} bytes"
+        )
     return SubwordTokenizer(tokens, scores)
 
 

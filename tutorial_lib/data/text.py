@@ -129,9 +129,12 @@ class Vocabulary:
     def decode(self, ids):
         """Return the tokens up to the first ``<eos>``, without ``<bos>`` and ``<pad>``.
 
-        ``ids`` is a sequence of whole numbers or a tensor (token,).
+        ``ids`` is a sequence of whole numbers or a tensor (token,). Raises ValueError
+        for a number below 0.
         """
         ids = [int(i) for i in ids]
+        if min(ids, default=0) < 0:
+            raise ValueError(f"no token has the id {min(ids)}")
         end = ids.index(EOS) if EOS in ids else len(ids)
         return [self.tokens[i] for i in ids[:end] if i not in (PAD, BOS)]
 

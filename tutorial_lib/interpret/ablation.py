@@ -3,6 +3,7 @@
 from contextlib import ExitStack, contextmanager
 from unittest.mock import patch
 
+import torch
 from torch import nn
 
 
@@ -44,10 +45,14 @@ def attention_knockout(layers, forbidden):
     ``MultiHeadAttention`` does. ``forbidden`` is True where a query may not attend:
     (query, key), (batch, query, key), or (batch, head, query, key), and its axes may be
     1; within windows (query, key) alone. What was masked before stays masked. Raises
-    ValueError for a layer of another kind, and where ``forbidden`` does not fit the
-    queries and keys, as at the second step of generation with a cache. Geva et al.
-    (2023).
+    ValueError for a layer of another kind, for none, and where ``forbidden`` does not
+    fit the queries and keys, as at the second step of generation with a cache. Geva et
+    al. (2023).
     """
+    forbidden = torch.as_tensor(forbidden, dtype=torch.bool)
+    layers = list(layers)
+    if not layers:
+        raise ValueError("give at least one layer, or nothing is knocked out")
     for layer in layers:
         if not callable(getattr(layer, "attend", None)):
             raise ValueError(
@@ -71,7 +76,7 @@ def _attend_without(attend, forbidden):
             allowed = allowed.unsqueeze(1)  # (batch, 1, query, key): for all heads
         try:
             allowed.expand(scores)
-            fits = allowed.ndim == 2 or len(scores) < 5
+            fits = allowed.ndim > 1 and (allowed.ndim == 2 or len(scores) < 5)
         except RuntimeError:
             fits = False
         if not fits:

@@ -51,9 +51,10 @@ def record_attention(model):
     Attention is ``F.scaled_dot_product_attention``, with the heads it is given, and
     ``nn.MultiheadAttention`` and all that is made of it. Besides, it is a softmax over
     the last axis that multiplies something by ``@``, ``bmm`` or ``einsum``, and may be
-    masked, reshaped or dropped out before. A query that may attend to nothing has
-    weights 0. A module whose weights go another way, such as in pieces, has no map, and
-    a warning names it.
+    masked, reshaped or dropped out before. What that axis holds, nobody tells: of
+    attention between channels, the keys in a map are channels. A query that may attend
+    to nothing has weights 0. A module whose weights go another way, such as in pieces,
+    has no map, and a warning names it.
 
     Outputs stay the same, but torch's own layers in evaluation leave their fast path,
     which moves the seventh digit, and writes zeros over padding. Raises ValueError if
@@ -297,12 +298,11 @@ def _tensors(args):
 
 def _join(earlier, later, name):
     """Append queries; an earlier query gives weight 0 to keys that came after it."""
-    if earlier.shape[:2] != later.shape[:2]:
+    more_keys = later.shape[-1] - earlier.shape[-1]
+    if earlier.shape[:2] != later.shape[:2] or more_keys < 0:
         raise ValueError(
-            f"the module {name!r} attended twice within one call, with (batch, head) = "
-            f"{tuple(earlier.shape[:2])} and {tuple(later.shape[:2])}, which make no "
-            "one map: record a part of the model that attends once"
+            f"the module {name!r} attended twice within one call, with (batch, head, "
+            f"query, key) = {tuple(earlier.shape)} and {tuple(later.shape)}, which "
+            "make no one map: record a part of the model that attends once"
         )
-    keys = max(earlier.shape[-1], later.shape[-1])
-    padded = [F.pad(w, (0, keys - w.shape[-1])) for w in (earlier, later)]
-    return torch.cat(padded, dim=-2)
+    return torch.cat([F.pad(earlier, (0, more_keys)), later], dim=-2)

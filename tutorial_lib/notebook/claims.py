@@ -6,6 +6,7 @@ import textwrap
 from contextlib import contextmanager
 
 from tutorial_lib.installed import MissingModelError
+from tutorial_lib.notebook.console import printable
 
 
 @contextmanager
@@ -25,7 +26,7 @@ def claim(sentence):
         if os.environ.get("TUTORIAL_STRICT") == "1":
             raise
         text = f"Not as in the book: {sentence}. {_reason(error)}"
-        print(textwrap.fill(text, 80, break_long_words=False))
+        print(printable(textwrap.fill(text, 80, break_long_words=False)))
 
 
 def _reason(error):

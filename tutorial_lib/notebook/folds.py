@@ -9,6 +9,7 @@ Colab and VS Code have no such thing.
 import html
 import io
 import re
+import sys
 from contextlib import ExitStack, redirect_stdout
 from unittest.mock import patch
 
@@ -34,6 +35,9 @@ def prepare_notebook():
     A cell whose pretrained model is missing says so, and the notebook goes on. Does
     nothing outside IPython, and the same when it is called again.
     """
+    if "IPython" not in sys.modules:
+        return
+
     from IPython import get_ipython
     from IPython.display import HTML, display
 

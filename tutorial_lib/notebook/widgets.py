@@ -84,7 +84,7 @@ def explore(draw, labels=None, on_page=None, **controls):
     menus = _menus(on_page or {}, values)
     if os.environ.get("TUTORIAL_WIDGETS") == "off" or not find_spec("ipywidgets"):
         metadata = {}
-        if menus:
+        if menus and find_spec("IPython"):
             metadata["settings"] = _settings(draw, values, menus, names)
         _show(draw(**values), metadata)
         print(f"In a running notebook you can change: {', '.join(names.values())}.")
@@ -192,9 +192,12 @@ def _say(status, sentence):
 
 def _show(picture, metadata=None):
     """Display a picture, and close it, or matplotlib would show it once more."""
-    from IPython.display import display
+    if find_spec("IPython"):
+        from IPython.display import display
 
-    display(picture, metadata=metadata)
+        display(picture, metadata=metadata)
+    else:
+        print(picture)
     pyplot = sys.modules.get("matplotlib.pyplot")
     if pyplot is not None and isinstance(picture, pyplot.Figure):
         pyplot.close(picture)
