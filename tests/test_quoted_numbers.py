@@ -198,8 +198,12 @@ def quotes_of_real_model():
     first, second, third = needed["zero_ablated"]
     told = f"three raise the loss by more than 3 nats: {first}, {second} and {third}."
     yield "x_real", "previous-answer", told
-    first, second = needed["mean_ablated"]
-    yield "x_real", "previous-answer", f"only {first} and {second} do"
+    assert set(needed["mean_ablated"]) == {first, second}  # as exercise R.3 finds
+    table = []
+    for row in RESULTS.read(BENCHMARKS, "head_ablations.csv"):
+        table.append(f"{float(row['zero_ablated']):.2f}")
+    for start in range(0, len(table), 9):
+        yield "x_real", "ablations-table", " ".join(table[start : start + 9])
 
 
 def quotes_of_speculative_decoding():

@@ -1,8 +1,11 @@
-"""Exercises of the excursion on a real language model: scores, lens, knockout."""
+"""Exercises of the excursion on a real language model: scores, lens, mean ablation."""
+
+from copy import deepcopy
 
 import torch
 
 from tutorial_exercises import Exercise
+from tutorial_lib.llama import Llama
 
 
 @Exercise("R.1", "The induction score", axes="")
@@ -144,68 +147,105 @@ right:
 """
 
 
-@Exercise("R.3", "What a knockout does to the rest", axes="query d_k")
-def without_first_key(weights, values):
-    """Return the outputs (query, d_k) with the first key masked."""
-    masked = weights.clone()
-    masked[1:, 0] = 0
-    masked = masked / masked.sum(dim=1, keepdim=True)
-    return masked @ values
+@Exercise("R.3", "Mean ablation", axes="text token vocab")
+def mean_ablated(model, tokens, layer, head, mean):
+    """Return the logits (text, token, vocab) where a head always adds its mean."""
+    attention = model.layers[layer].attention
+    first = head * attention.d_k
+
+    def exchange(module, inputs):
+        head_outputs = inputs[0].clone()  # (text, token, num_heads · d_k)
+        head_outputs[..., first : first + attention.d_k] = mean
+        return (head_outputs,)
+
+    hook = attention.W_O.register_forward_pre_hook(exchange)
+    logits = model(tokens)
+    hook.remove()
+    return logits
 
 
-@without_first_key.oracle
-def _(weights, values):
-    """Mask the scores: logarithms of weights are scores, but for a constant each."""
-    scores = weights.log()
-    scores[1:, 0] = -torch.inf
-    return scores.softmax(dim=1) @ values
+@mean_ablated.oracle
+def _(model, tokens, layer, head, mean):
+    """Write the mean into a copy: a head that adds a constant is a bias of W_O."""
+    model = deepcopy(model)
+    for module in model.modules():
+        module._forward_pre_hooks.clear()
+        module._forward_hooks.clear()
+    attention = model.layers[layer].attention
+    own = slice(head * attention.d_k, (head + 1) * attention.d_k)
+    with torch.no_grad():
+        constant = attention.W_O.weight[:, own] @ mean  # (d_model,)
+        attention.W_O.weight[:, own] = 0
+    attention.W_O.bias = torch.nn.Parameter(constant)
+    return model(tokens)
 
 
-def causal_head(tokens, d_k):
-    """Make the weights of a causal head with a sink, and its values."""
-    scores = 2 * torch.randn(tokens, tokens)
-    scores[:, 0] += 3  # a sink
-    later = torch.ones(tokens, tokens).triu(1).bool()
-    weights = scores.masked_fill(later, -torch.inf).softmax(dim=1)
-    return weights, torch.randn(tokens, d_k)
+def small_llama(layer, head, texts=2):
+    """Make a Llama of two layers and four heads, tokens, a head and its mean."""
+    model = Llama(11, 16, 4, 2, num_kv_heads=2, d_ff=24)
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.4)
+    tokens = torch.randint(11, (texts, 5))
+    return model.eval(), tokens, layer, head, torch.randn(4)
 
 
-@without_first_key.cases
+@mean_ablated.cases
 def _():
-    yield "five tokens", *causal_head(5, 3)
-    yield "as many tokens as dimensions", *causal_head(4, 4)
+    yield "a head of the last layer", *small_llama(1, 1)
+    yield "the last head of the first layer", *small_llama(0, 3, texts=3)
+    yield "the first head", *small_llama(0, 0)
 
 
-without_first_key.hints = """
-- A softmax over fewer keys keeps the ratios of their weights.
-- Set the first column to 0, for all queries but the first, in a copy.
-- Divide each row by its sum, then multiply by the values.
+@mean_ablated.demand("the model is as before")
+def _(answer):
+    inputs = small_llama(1, 2)
+    model, tokens = inputs[:2]
+    with torch.no_grad():
+        before = model(tokens)
+        answer(*inputs)
+        after = model(tokens)
+    if not torch.allclose(before, after, atol=1e-5):
+        return (
+            "After your function the model is another one. Keep what the registration "
+            "returns, `hook = …`, and call `hook.remove()` before you return."
+        )
+
+
+mean_ablated.hints = """
+- Write a function `exchange(module, inputs)`: `inputs[0]` are the outputs of all heads,
+  side by side. Change a copy of them, and return it as a tuple.
+- Head `head` has the columns from `head * d_k` to `(head + 1) * d_k`.
+- Register it: `hook = attention.W_O.register_forward_pre_hook(exchange)`. Then run the
+  model, remove the hook, and return the logits.
 """
 
-without_first_key.mistakes = """
-The first value is gone, but its weight went to no other key: divide each row by its sum.
-    masked = masked / masked.sum(dim=1, keepdim=True) → pass
-The first query has no other key to give its weight to: leave its row as it is.
-    masked[1:, 0] = 0 → masked[:, 0] = 0
-A second softmax changes the ratios of the weights. Divide each row by its sum.
-    masked / masked.sum(dim=1, keepdim=True) → masked.softmax(dim=1)
-Nothing is masked.
-    masked[1:, 0] = 0 → pass
-You mask the first query. The first key is the first column.
-    masked[1:, 0] = 0 → masked[0] = 0
-You divide columns by their sums. The weights of a query, a row, sum to 1.
-    masked.sum(dim=1, keepdim=True) → masked.sum(dim=0, keepdim=True)
-You share the weight out equally. Keys keep the ratios of their weights.
-    masked = masked / masked.sum(dim=1, keepdim=True) → seen = masked > 0
-        lost = 1 - masked.sum(dim=1, keepdim=True)
-        masked = masked + seen * lost / seen.sum(dim=1, keepdim=True)
-You set a value to 0 as well, and its weight is lost: that silences the key. A knockout
-gives its weight to the others.
-    masked[1:, 0] = 0 → values = values.clone()
-        values[0] = 0
+mean_ablated.mistakes = """
+Your hook changes nothing. What a pre-hook returns replaces the inputs.
+    return (head_outputs,) → return None
+    and inputs[0].clone() → inputs[0].detach().clone()
+You zero-ablate the head. Put its mean into the columns.
+    ] = mean → ] = 0
+You add the mean to what the head gives. Replace what it gives.
+    ] = mean → ] += mean
+You replace all heads. Only the columns of `head` get the mean.
+    head_outputs[..., first : first + attention.d_k] = mean → head_outputs = mean.repeat(4).expand_as(head_outputs)
+Your columns are those of another head: head `head` begins at `head * d_k`.
+    first = head * attention.d_k → first = (head + 1) % 4 * attention.d_k
+    first = head * attention.d_k → first = (head - 1) % 4 * attention.d_k
+You index tokens. The columns are the last axis: `head_outputs[..., first : …]`.
+    head_outputs[..., first : first + attention.d_k] → head_outputs[:, first : first + attention.d_k, :4]
+You change another layer: take `model.layers[layer]`.
+    model.layers[layer] → model.layers[1 - layer]
+The mean replaces what W_O returns. It belongs before W_O: a forward pre-hook.
+    (module, inputs) → (module, inputs, outputs)
+    and inputs[0].clone() → outputs.clone()
+    and return (head_outputs,) → return head_outputs
+    and register_forward_pre_hook → register_forward_hook
 right:
-    masked = weights.clone() → rest = 1 - weights[:, :1]
-        rest[0] = 1
-        masked = weights.clone()
-    and masked / masked.sum(dim=1, keepdim=True) → masked / rest
+    return (head_outputs,) → return head_outputs
+    hook = attention.W_O.register_forward_pre_hook(exchange) → with attention.W_O.register_forward_pre_hook(exchange):
+            return model(tokens)
+    and logits = model(tokens) →
+    and hook.remove() →
+    and     return logits →
 """
