@@ -62,6 +62,7 @@ function offer(bar) {
     status.textContent = "";
   }
 
+  bar.append("Drawn for this page:");
   controls.forEach(({ label, values, first }, i) => {
     const select = document.createElement("select");
     select.setAttribute("aria-label", label);

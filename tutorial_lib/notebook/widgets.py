@@ -87,7 +87,7 @@ def explore(draw, labels=None, on_page=None, **controls):
         if menus and find_spec("IPython"):
             metadata["settings"] = _settings(draw, values, menus, names)
         _show(draw(**values), metadata)
-        print(f"In a running notebook you can change: {', '.join(names.values())}.")
+        print(f"In a running notebook you can freely change: {', '.join(names.values())}.")
         return
 
     import ipywidgets
