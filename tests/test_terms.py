@@ -138,6 +138,22 @@ def test_pages_to_look_things_up_come_behind_those_that_explain(search_page):
 
 
 @needs_pages
+def test_the_index_leads_to_sections_that_have_the_term():
+    index = (ROOT / "_build/html/book/terms.html").read_text(encoding="utf-8")
+    lines = re.findall(
+        r'<p>([^<]*) <a class="reference internal" href="([^"]+)"', index
+    )
+    assert len(lines) == len(read_terms())
+    led = {term: link for term, link in lines if "#" in link}
+    assert len(led) > 0.8 * len(lines)
+    assert "13_reading_attention.html#counterfactual-" in led["ablation"]
+    for link in led.values():
+        page, anchor = link.split("#")
+        text = (ROOT / "_build/html/book" / page).read_text(encoding="utf-8")
+        assert f'id="{anchor}"' in text
+
+
+@needs_pages
 def test_an_index_is_asked_for_by_the_page_of_the_search_alone_and_is_small():
     index = SEARCH.parent / "_static" / "search_index.js"
     assert len(gzip.compress(index.read_bytes())) < 400_000

@@ -126,7 +126,8 @@ def value_of(cell):
 
 def test_without_controls_the_first_picture_stands_with_a_line(cells):
     picture = "{'drawn': (2, 0.5, 'b', 'so', True, [[True, False]])}"
-    line = "In a running notebook you can freely change: number, share, kind, word, on, grid."
+    names = "number, share, kind, word, on, grid"
+    line = f"In a running notebook you can freely change: {names}."
     assert text_of(cells["off"]) == f"{line}\n{picture}"
     assert not any(VIEW in output.get("data", {}) for output in cells["off"].outputs)
 
@@ -222,7 +223,7 @@ def test_without_ipython_the_first_picture_is_printed(monkeypatch, capsys):
     monkeypatch.setattr("tutorial_lib.notebook.widgets.find_spec", lambda name: None)
     explore(lambda size=3: f"a picture of {size}", size=(1, 5))
     printed = capsys.readouterr().out
-    assert printed.startswith("a picture of 3\nIn a running notebook you can freely change")
+    assert printed.startswith("a picture of 3\nIn a running notebook")
 
 
 def test_bounds_may_be_numbers_of_numpy(capsys, monkeypatch):

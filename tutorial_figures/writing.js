@@ -44,6 +44,7 @@ const spoken = (token) => IN_WORDS[token] ?? quote(token);
 function writing(root, data, host) {
   const { words, separator, sizes, line } = data;
   const heads = sizes.num_layers * sizes.num_heads;
+  const unit = separator ? "token" : "character";
   const split = (text) => (separator ? text.split(/\s+/) : [...text]);
   const toIds = (text) => split(text).map((word) => words.indexOf(word));
   const toText = (tokens) => tokens.map((token) => words[token]).join(separator);
@@ -76,6 +77,8 @@ function writing(root, data, host) {
     rewrite();
   });
 
+  const trouble = add(root, "p", { class: "trouble", role: "alert" });
+
   const both = add(root, "div", { class: "both" });
   const left = add(both, "div", { class: "left" });
   const text = addStage(left, "the text: arrow keys choose a token", ([right, up]) =>
@@ -101,8 +104,7 @@ function writing(root, data, host) {
   panel.ariaOrientation = "vertical";
   const top = add(panel, "div", { class: "small top" });
   add(top, "span", {}, "layer.head");
-  add(top, "span", {}, "attends to: first character … marked one");
-  if (separator) top.lastChild.textContent = "attends to: first token … marked one";
+  add(top, "span", {}, `attends to: first … marked ${unit}`);
   const rows = count(heads).map(addHead);
   onArrows(panel, ([right, up]) => focusHead(now.stop + right - up));
   panel.addEventListener("keydown", (event) => {
@@ -117,7 +119,7 @@ function writing(root, data, host) {
     (value) => change({ temperature: value }));
   const share = addSlider(dials, "top-p", { min: 0.1, max: 1, step: 0.05 }, (value) =>
     change({ p: value }));
-  addButton(dials, "Next token", () => {
+  addButton(dials, `Next ${unit}`, () => {
     stop();
     ask(now.tokens, now.tokens.length + 1);
   });
@@ -137,9 +139,15 @@ function writing(root, data, host) {
 
   function addHead(head) {
     const button = addButton(panel, "", () => {
+      const looks = now.tapped !== undefined && now.tapped !== now.seen;
+      now.seen = now.tapped;
+      if (looks) return; // a finger cannot point: its first tap looks at a head
       if (!now.off.delete(head)) now.off.add(head);
       compare();
     });
+    button.onpointerdown = ({ pointerType }) => {
+      now.tapped = pointerType === "touch" ? head : undefined;
+    };
     add(button, "span", {}, `${numberOf(head)} ${data.headNames[head]}`);
     button.ariaLabel = headName(head);
     button.onpointerenter = () => color(head);
@@ -165,8 +173,10 @@ function writing(root, data, host) {
   // ---- writing
   function begin() {
     const unknown = [...new Set(split(field.value))].filter((x) => !words.includes(x));
-    if (unknown.length) say(`The model does not know ${unknown.map(quote).join()}.`);
-    else if (!field.value) say("Write a text.");
+    const complain = (sentence) => (trouble.textContent = sentence);
+    complain("");
+    if (unknown.length) complain(`The model does not know ${unknown.map(quote).join()}.`);
+    else if (!field.value) complain("Write a text.");
     else {
       const given = toIds(field.value);
       now.prompt = given.slice(-LONGEST / 2);
@@ -335,14 +345,16 @@ function writing(root, data, host) {
     now.shown = head;
     const { maps } = stepAt(now.at);
     const first = now.at + 1 - maps[0].length;
+    const of = head < 0 ? maps.filter((_, i) => !now.off.has(i)) : [maps[head]];
     [...text.children].forEach((letter, i) => {
-      const of = head < 0 ? maps : [maps[head]];
-      const weight = sum(of.map((row) => row[i - first] ?? 0)) / of.length;
+      const weight = sum(of.map((row) => row[i - first] ?? 0)) / Math.max(of.length, 1);
       const part = `color-mix(in srgb, var(--accent) ${(50 * weight).toFixed(0)}%, transparent)`;
       letter.style.background = weight < 0.01 || i === now.at ? "" : part;
     });
-    const whose = head < 0 ? `mean of ${heads} heads` : `head ${numberOf(head)}`;
-    shading.textContent = `Shaded: attention of the marked one, ${whose}`;
+    const whose = head < 0 ? `mean of ${of.length} heads` : `head ${numberOf(head)}`;
+    shading.textContent = of.length
+      ? `Shaded: what the marked ${unit} attends to, ${whose}`
+      : "All heads are off: nothing is attended to";
   }
 
   const isCompared = (step) => now.off.size > 0 && now.isFresh && step.withAll !== undefined;
@@ -389,7 +401,7 @@ function writing(root, data, host) {
     const own = isNew ? now.loss : line.loss;
     loss.replaceChildren();
     loss.classList.toggle("compared", isNew);
-    add(loss, "div", { class: "title" }, `Loss on ${quote(line.text)}`);
+    add(loss, "div", { class: "title" }, `Loss on ${quote(line.text)}, in nats`);
     addBars(loss, line.loss / guess, own / guess, isNew);
     const number = isNew ? `${line.loss.toFixed(2)} → ` : "";
     add(loss, "span", { class: "number" }, `${number}${own.toFixed(2)}`);

@@ -359,8 +359,23 @@ def test_letters_that_the_model_does_not_know_are_named(shown):
     page = shown(writing())
     page.get_by_label("a text to go on with").fill("badger")
     page.keyboard.press("Enter")
-    assert "does not know" in readout(page) and "g" in readout(page)
+    trouble = page.locator(".trouble")
+    assert "does not know" in trouble.text_content() and "g" in trouble.text_content()
     assert text_of(page).startswith("a bad cab")
+    page.get_by_label("a text to go on with").fill("a bad")
+    page.keyboard.press("Enter")
+    assert trouble.text_content() == ""
+
+
+def test_a_finger_looks_at_a_head_before_it_switches_it_off(shown):
+    page = shown(writing(), has_touch=True)
+    head = page.locator(".panel button").nth(1)
+    head.tap()
+    assert head.get_attribute("aria-pressed") == "true"
+    assert page.get_by_text("Shaded: what the marked character attends to").is_visible()
+    head.tap()
+    page.locator(".panel button[aria-pressed=false]").wait_for()
+    assert head.get_attribute("aria-pressed") == "false"
 
 
 def test_it_writes_letter_by_letter_until_it_is_paused(shown):
@@ -369,14 +384,14 @@ def test_it_writes_letter_by_letter_until_it_is_paused(shown):
     wait_for_text(page, "text.length > 24")
     page.get_by_role("button", name="Pause").click()
     kept = len(text_of(page))
-    page.get_by_role("button", name="Next token").click()
+    page.get_by_role("button", name="Next character").click()
     wait_for_text(page, f"text.length > {kept}")
 
 
 def test_arrow_keys_choose_a_token_and_show_what_was_likely_there(shown):
     page = shown(writing())
     for length in (21, 22, 23):
-        page.get_by_role("button", name="Next token").click()
+        page.get_by_role("button", name="Next character").click()
         wait_for_text(page, f"text.length === {length}")
     page.locator(".text").focus()
     press(page, "ArrowLeft", "ArrowLeft")
@@ -422,7 +437,7 @@ window.Worker = class extends Fast {
 
 def test_a_reader_who_waits_is_told_what_for(shown):
     page = shown(writing(), script=SLOW)
-    page.get_by_role("button", name="Next token").click()
+    page.get_by_role("button", name="Next character").click()
     page.locator(".readout", has_text="Computing …").wait_for()
     wait_for_text(page, "text.length === 21")
     assert "After" in readout(page) and "Computing" not in readout(page)
@@ -437,7 +452,7 @@ window.Worker = class {
 
 def test_where_nothing_can_be_computed_the_reader_is_not_left_waiting(shown):
     page = shown(writing(), script=BROKEN)
-    page.get_by_role("button", name="Next token").click()
+    page.get_by_role("button", name="Next character").click()
     page.locator(".readout", has_text="Cannot compute here.").wait_for()
     page.wait_for_timeout(600)
     assert readout(page) == "Cannot compute here."

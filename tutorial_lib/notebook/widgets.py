@@ -87,7 +87,8 @@ def explore(draw, labels=None, on_page=None, **controls):
         if menus and find_spec("IPython"):
             metadata["settings"] = _settings(draw, values, menus, names)
         _show(draw(**values), metadata)
-        print(f"In a running notebook you can freely change: {', '.join(names.values())}.")
+        changed = ", ".join(names.values())
+        print(f"In a running notebook you can freely change: {changed}.")
         return
 
     import ipywidgets
