@@ -82,7 +82,7 @@ def quotes_of_matching():
             runs = RESULTS.column(rows, "AP")
             ends = sorted({f"{run:.2f}" for run in runs})
             cells.append("–".join([ends[0], *ends[1:][-1:]]))
-        yield "17", "exercise-3", f"| {rule} | {cells[0]} | {cells[1]} |"
+        yield "17", "exercise-3-told", f"| {rule} | {cells[0]} | {cells[1]} |"
 
 
 def quotes_of_sentence_length():
@@ -128,7 +128,7 @@ def quotes_of_llama():
 def quotes_of_clothes():
     """Yield (chapter, cell, text) for what chapters 14 and 15 tell of photographs."""
     [trained] = RESULTS.read(BENCHMARKS, "clothes.csv")
-    accuracy = f"{float(trained['accuracy']):.2f}"
+    accuracy = f"{100 * float(trained['accuracy']):.0f} %"
     yield "14", "clothes", f"photographs it classifies {accuracy} correctly"
     orders = ["random", "saliency", "rollout", "last layer", "brightness"]
     yield "15", "clothes-told", f"| fill | {' | '.join(orders)} |"

@@ -100,5 +100,5 @@ def _draw(image, names, boxes, weights):
     drawn = []
     for name, box in zip(names, boxes, strict=True):
         drawn.append(box[None] if name else None)
-    shown = {"titles": titles, "boxes": drawn, "columns": 4}
+    shown = {"titles": titles, "boxes": drawn, "columns": 3}
     return show_images([image] * len(names), weights, **shown)

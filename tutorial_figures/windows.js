@@ -111,7 +111,7 @@ function windows(root, data, host) {
     const some = now.layers > 1 ? "layers" : "layer";
     const hidden = cells.filter(together).length - read;
     return [
-      `Token (${now.place.join(", ")}) attends to ${read} tokens in the last layer,`,
+      `Token (${now.place.join(", ")}) attends to ${read} token${read > 1 ? "s" : ""} in the last layer,`,
       `whose windows are ${kind}. After ${now.layers} ${some} its receptive`,
       `field has ${told} of ${side ** 2} tokens.`,
       now.rolled ? `After the cyclic shift, ${hidden} tokens of its window are masked.` : "",

@@ -62,8 +62,9 @@ def _sentence(data):
     field = _tokens_within_reach(data, 1)
     kind = "shifted" if _shift(data, layers) else "regular"
     row, column = data["place"]
+    plural = "s" * (attended > 1)
     return (
-        f"Token ({row}, {column}) attends to {attended} tokens in the last layer, "
+        f"Token ({row}, {column}) attends to {attended} token{plural} in the last layer, "
         f"whose windows are {kind}. After {layers} layer{'s' * (layers > 1)} its "
         f"receptive field has {field} of {data['side'] ** 2} tokens."
     )
