@@ -11,8 +11,9 @@ from tutorial_lib.plotting.colors import LIGHT, ink_on, scale
 from tutorial_lib.plotting.panels import LETTER, WIDTH, array, name_axes, open_panels
 
 NUMBERED = 8  # so many rows and columns, at most, have numbers
+RULED = 12  # and so many, lines between cells of nothing but 0 and 1
 SMALLEST = 6.5  # points of a number
-OUTLINE = 1.5  # points around a number
+OUTLINE = 1.0  # points around a number
 LARGEST = 0.5  # inches of a cell
 NARROW = 0.17  # inches that a word below a panel needs
 SLANTED = 0.21  # and a word that is turned
@@ -120,7 +121,16 @@ def _draw_cells(ax, cells, hidden, limits):
     colors = {"cmap": scale("scores" if low else "weights"), "vmin": low, "vmax": high}
     for i, j in hidden.nonzero().tolist():
         ax.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, **HATCHED))
+    if cells.eq(0).logical_or(cells.eq(1)).all() and max(cells.shape) <= RULED:
+        _rule(ax, *cells.shape)
     return ax.imshow(array(cells), **colors, aspect="equal")
+
+
+def _rule(ax, queries, keys):
+    """Draw lines between the cells, so that neighbors of one color are told apart."""
+    style = {"color": LIGHT["quiet"], "lw": 0.6}
+    ax.hlines([i - 0.5 for i in range(1, queries)], -0.5, keys - 0.5, **style)
+    ax.vlines([j - 0.5 for j in range(1, keys)], -0.5, queries - 0.5, **style)
 
 
 def _write_numbers(axes, panels, hidden, cell):
@@ -134,9 +144,11 @@ def _write_numbers(axes, panels, hidden, cell):
     shown = ~(hidden & panels.eq(0))
     texts = [f"{number:.{digits}f}" for number in panels[shown].tolist()]
     texts = [text.replace("-", "−").replace("inf", "∞") for text in texts]
-    size = min(8, 72 * cell / (0.62 * (max(map(len, texts), default=0) + 0.3)))
-    if max(panels.shape[1:]) > NUMBERED or size < SMALLEST:
+    letters = max(map(len, texts), default=0)
+    room = 72 * cell / 0.62  # of a letter's width, as a share of its size
+    if max(panels.shape[1:]) > NUMBERED or room / (letters + 0.3) < SMALLEST:
         return
+    size = max(SMALLEST, min(10, room / (letters + 1)))
     images = [ax.images[0] for ax in axes]
     colors = [image.to_rgba(image.get_array()) for image in images]
     for (panel, query, key), text in zip(shown.nonzero().tolist(), texts, strict=True):
