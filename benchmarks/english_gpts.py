@@ -38,7 +38,7 @@ def run_page():
     for cell in json.loads(CHAPTER.read_text(encoding="utf-8"))["cells"]:
         source = "".join(cell["source"])
         if cell["id"] == "train":
-            before, _, _ = source.partition("\n\n\ntrain(")
+            before, _, _ = source.partition("\n\n\nhistory = train(")
             exec(before, names)
         elif cell["id"] == "gru":
             before, _, _ = source.partition("\nload_weights(")
