@@ -3,7 +3,7 @@
     python benchmarks/sentence_length.py
 
 The recurrent translators of chapters 5 and 6 and the Transformer of chapter 11, with
-the sizes of those chapters, are trained by teacher forcing. Attention in chapter 6 feeds
+the sizes of those chapters, are trained by teacher forcing. Chapter 6's attention feeds
 the decoder's recurrence, so it takes one position after the other. Beside its additive
 attention stands a cheaper one, with scaled dot products; both project the keys of a
 batch once. A Transformer computes all positions at once. So does attention that is not
