@@ -65,8 +65,8 @@ def _sentence(data):
     plural = "s" * (attended > 1)
     return (
         f"Token ({row}, {column}) attends to {attended} token{plural} in the last "
-        f"layer, whose windows are {kind}. After {layers} layer{'s' * (layers > 1)} its "
-        f"receptive field has {field} of {data['side'] ** 2} tokens."
+        f"layer, whose windows are {kind}. After {layers} layer{'s' * (layers > 1)} "
+        f"its receptive field has {field} of {data['side'] ** 2} tokens."
     )
 
 
