@@ -46,8 +46,8 @@ def quotes_of_learning_curves():
     last = f"with 24,000 pairs the same vector gets {fixed[24000]} of these right."
     yield "05", "capacity-told", last
     larger = learning_curve("fixed context 256, dropout")
-    yield "05", "curves-told", f"Attention gets {few} with 1,500 pairs."
-    yield "05", "curves-told", "with dropout, needs 12,000 for that."
+    yield "05", "curves-told", f"To reach {few} on two clauses,"
+    yield "05", "curves-told", "took 12,000 pairs and attention 1,500,"
     assert larger[6000] < few <= larger[12000] and max(fixed.values()) < few
     attention = learning_curve("attention")
     for curve in (fixed, larger, attention):
