@@ -3,12 +3,12 @@
     python benchmarks/sentence_length.py
 
 The recurrent translators of chapters 5 and 6 and the Transformer of chapter 11, with
-the sizes of those chapters, are trained by teacher forcing. Attention in chapter 6 feeds
-the decoder's recurrence, so it takes one position after the other. Beside its additive
-attention stands a cheaper one, with scaled dot products; both project the keys of a
-batch once. A Transformer computes all positions at once. So does attention that is not
-fed back, as in Luong et al. (2015) without input feeding: a GRU reads the target first,
-and then all of its hidden states attend together. Its two GRUs have size 64, one
+the sizes of those chapters, are trained by teacher forcing. Attention in chapter 6
+feeds the decoder's recurrence, so it takes one position after the other. Beside its
+additive attention stands a cheaper one, with scaled dot products; both project the keys
+of a batch once. A Transformer computes all positions at once. So does attention that is
+not fed back, as in Luong et al. (2015) without input feeding: a GRU reads the target
+first, and then all of its hidden states attend together. Its two GRUs have size 64, one
 direction and no packing.
 
 Sentences are random, and all of a batch have the same number of source and target

@@ -86,7 +86,7 @@ def quotes_of_matching():
 
 
 def quotes_of_sentence_length():
-    """Yield (chapter, cell, text) for chapter 11's table and the rival of its answer."""
+    """Yield (chapter, cell, text) for chapter 11's table and its answer's rival."""
 
     def seconds(model, tokens):
         rows = RESULTS.read(
@@ -99,7 +99,8 @@ def quotes_of_sentence_length():
         for model in ("no attention", "additive attention", "Transformer"):
             cells.append(seconds(model, tokens))
         yield "11", "why", f"| {' | '.join(cells)} |"
-    short, long = (seconds("attention not fed back", tokens) for tokens in ("10", "160"))
+    short = seconds("attention not fed back", "10")
+    long = seconds("attention not fed back", "160")
     yield "11", "why-told", f"{short} seconds at 10 tokens, {long} at 160"
 
 
