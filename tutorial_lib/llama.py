@@ -103,7 +103,8 @@ class LlamaBlock(nn.Module):
 class Llama(nn.Module):
     """Predict each next token from the tokens before it: Touvron et al. (2023).
 
-    Input and output embeddings are one table.
+    The first Llama has as many KV heads as heads. Input and output embeddings are one
+    table.
     """
 
     def __init__(
