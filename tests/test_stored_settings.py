@@ -11,8 +11,9 @@ STORED = "settings"
 SHOWN = """() => {
   const cell = document.querySelector(".settings").closest(".cell");
   const place = cell.querySelector(".text_html");
+  const printed = cell.querySelector(".output.stream")?.textContent;
   const drawn = place?.querySelector("[data-figure]")?.dataset.figure;
-  return drawn ?? place?.innerHTML ?? cell.querySelector("img").src;
+  return printed + (drawn ?? place?.innerHTML ?? cell.querySelector("img").src);
 }"""
 LOADED = "() => Object.keys(window.tutorialSettings ?? {}).length"
 WAITED = "() => !document.querySelector('.settings [role=status]').textContent"

@@ -144,7 +144,8 @@ function model_heads(root, data, host) {
     const cell = clamp((width - left - end) / size, 10, 20);
     tokenMap.replaceChildren();
     const canvas = addCanvas(tokenMap, left, top, size * cell, size * cell);
-    canvas.style.outline = "none"; // a name may reach beyond the square
+    // A name may reach beyond the square.
+    canvas.style.outline = "none";
     const height = top + size * cell + 20;
     const svg = add(tokenMap, "svg", { width: left + size * cell + end, height });
     const title = addText(svg, left, 12, "", "name small");

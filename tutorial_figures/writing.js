@@ -141,7 +141,8 @@ function writing(root, data, host) {
     const button = addButton(panel, "", () => {
       const looks = now.tapped !== undefined && now.tapped !== now.seen;
       now.seen = now.tapped;
-      if (looks) return; // a finger cannot point: its first tap looks at a head
+      // A finger cannot point: its first tap looks at a head.
+      if (looks) return;
       if (!now.off.delete(head)) now.off.add(head);
       compare();
     });
@@ -173,7 +174,7 @@ function writing(root, data, host) {
   // ---- writing
   function begin() {
     const unknown = [...new Set(split(field.value))].filter((x) => !words.includes(x));
-    const complain = (sentence) => (trouble.textContent = sentence);
+    const complain = (fault) => (trouble.textContent = fault);
     complain("");
     if (unknown.length) complain(`The model does not know ${unknown.map(quote).join()}.`);
     else if (!field.value) complain("Write a text.");
