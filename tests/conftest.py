@@ -19,9 +19,11 @@ import urllib.parse
 from collections import Counter
 
 import hypothesis
+import nbval.kernel
 import pytest
+from jupyter_client import KernelManager
 
-from tools.notebooks import ENVIRONMENT
+from tools.notebooks import ENVIRONMENT, connection
 
 # For the kernels that tests start, and for torch, which reads it when it is imported:
 # nothing that this file imports may import torch.
@@ -41,6 +43,14 @@ AXE = {
     "resultTypes": ["violations"],
     "preload": False,
 }
+
+
+def kernel_manager(**options):
+    """Return what starts a kernel that is reached by files of its own, for nbval."""
+    return KernelManager(config=connection(), **options)
+
+
+nbval.kernel.KernelManager = kernel_manager
 
 
 def pytest_collection_modifyitems(items):
