@@ -43,7 +43,7 @@ def log_probability(model, state, target):
 
 @log_probability.oracle
 def _(model, state, target):
-    logits, _ = model.decoder(target[:, :-1], state)
+    logits, _ = model.decoder(target[:, 0:-1], state)
     totals = []
     for row, tokens in zip(logits, target, strict=True):
         total = 0.0
