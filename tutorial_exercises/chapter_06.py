@@ -133,11 +133,11 @@ def knockout_effect(model, source, lengths, target, position):
 
 @knockout_effect.oracle
 def _(model, source, lengths, target, position):
-    hidden, encoder_outputs, mask = model.encode(source, lengths)
+    start, encoder_outputs, mask = model.encode(source, lengths)
     positions = torch.arange(mask.shape[-1])
     losses = torch.zeros(len(target), target.shape[1] - 1)
     for sign, allowed in ((1, mask), (-1, mask & (positions != position))):
-        state = hidden, encoder_outputs, allowed
+        state = start, encoder_outputs, allowed
         for t in range(target.shape[1] - 1):
             logits, state = model.decode_step(target[:, t : t + 1], state)
             for row, token in enumerate(target[:, t + 1].tolist()):
