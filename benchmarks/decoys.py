@@ -11,11 +11,10 @@ import argparse
 from pathlib import Path
 
 import torch
-from records import append, provenance, read_done
+from records import append, defined_in, provenance, read_done
 from safetensors.torch import save_file
 
 import tutorial_lib
-from tools.notebooks import code_cells, read_notebook, source_of
 from tutorial_lib.data import ImageBatches, Images
 from tutorial_lib.training import fit, warmup_cosine
 from tutorial_lib.vit import VisionTransformer
@@ -35,15 +34,6 @@ CELLS = {
     "hit-rates",
     "occlusion-code",
 }
-
-
-def defined():
-    """Return what the cells of the chapter define, by name."""
-    names = {}
-    for cell in code_cells(read_notebook(CHAPTER)):
-        if cell["id"] in CELLS:
-            exec(source_of(cell), names)
-    return names
 
 
 def train(chapter, seed):
@@ -90,7 +80,7 @@ def main():
     parser.add_argument("--train", action="store_true", help="seed 0 anew, too")
     parser.add_argument("--out", default=Path(__file__).with_suffix(".csv"), type=Path)
     options = parser.parse_args()
-    chapter = defined()
+    chapter = defined_in(CHAPTER, CELLS)
     for seed in options.seeds:
         if str(seed) in read_done(options.out, ["seed"]):
             continue

@@ -13,9 +13,7 @@ import argparse
 from pathlib import Path
 
 import torch
-from records import Clock, append, provenance, read_done
-
-from tools.notebooks import code_cells, read_notebook, source_of
+from records import Clock, append, defined_in, provenance, read_done
 
 CHAPTER = Path(__file__).parents[1] / "notebooks" / "17_detr.ipynb"
 CELLS = {
@@ -35,15 +33,6 @@ CELLS = {
 RULES = "matching", "overlap", "raster order"
 KEY = "rule", "steps", "seed"
 PRETRAINING = 600  # steps, as in the chapter
-
-
-def defined():
-    """Return what the cells of the chapter define, by name."""
-    names = {}
-    for cell in code_cells(read_notebook(CHAPTER)):
-        if cell["id"] in CELLS:
-            exec(source_of(cell), names)
-    return names
 
 
 def rule_of(chapter, name):
@@ -73,7 +62,7 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", default=Path(__file__).with_suffix(".csv"), type=Path)
     options = parser.parse_args()
-    chapter = defined()
+    chapter = defined_in(CHAPTER, CELLS)
     for rule in [options.only] if options.only else RULES:
         run = rule, options.steps, options.seed
         if tuple(map(str, run)) in read_done(options.out, KEY):

@@ -1,4 +1,4 @@
-"""What the longer benchmarks share: their clock, and rows that outlast a stop."""
+"""What longer benchmarks share: clock, cells of chapters, rows that outlast a stop."""
 
 import csv
 import datetime
@@ -9,6 +9,8 @@ from pathlib import Path
 
 import torch
 
+from tools.notebooks import code_cells, read_notebook, source_of
+
 
 class Clock:
     """The CPU seconds that this process has used since the clock was made."""
@@ -18,6 +20,15 @@ class Clock:
 
     def seconds(self):
         return time.process_time() - self.start
+
+
+def defined_in(chapter, ids):
+    """Return what the cells with these ids of a notebook define, by name."""
+    names = {}
+    for cell in code_cells(read_notebook(chapter)):
+        if cell["id"] in ids:
+            exec(source_of(cell), names)
+    return names
 
 
 def provenance(*libraries):

@@ -43,7 +43,8 @@ def log_probability(model, state, target):
 
 @log_probability.oracle
 def _(model, state, target):
-    logits, _ = model.decoder(target[:, 0:-1], state)
+    inputs = target[:, :-1]
+    logits, _ = model.decoder(inputs, state)
     totals = []
     for row, tokens in zip(logits, target, strict=True):
         total = 0.0

@@ -134,7 +134,7 @@ class RepairedBlock(nn.Module):
     def __init__(self, d_model, num_heads, d_ff):
         super().__init__()
         self.norm1 = nn.LayerNorm(d_model)
-        self.attention = MultiHeadAttention(d_model, num_heads=num_heads)
+        self.attention = MultiHeadAttention(d_model, num_heads)
         self.norm2 = nn.LayerNorm(d_model)  # 1. Each sub-layer has a norm of its own.
         self.W_1 = nn.Linear(d_model, d_ff)
         self.W_2 = nn.Linear(d_ff, d_model)
@@ -152,7 +152,7 @@ class _(nn.Module):
     def __init__(self, d_model, num_heads, d_ff):
         super().__init__()
         self.norm1 = nn.LayerNorm(d_model)
-        self.attention = MultiHeadAttention(d_model=d_model, num_heads=num_heads)
+        self.attention = MultiHeadAttention(d_model, num_heads)
         self.norm2 = nn.LayerNorm(d_model)
         self.W_1 = nn.Linear(d_model, d_ff)
         self.W_2 = nn.Linear(d_ff, d_model)

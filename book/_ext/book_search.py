@@ -96,6 +96,7 @@ def setup(app):
     """Connect the functions below to the build."""
     app.connect("builder-inited", leave_out_sphinx_search)
     app.connect("doctree-resolved", keep_sections, priority=900)
+    app.connect("doctree-resolved", lead_to_sections)
     app.connect("html-collect-pages", search_page)
     app.connect("html-page-context", drop_sphinx_scripts)
     app.connect("build-finished", write_index, priority=400)
@@ -342,6 +343,20 @@ def section_of(term, sections):
         return is_headed, is_headed and is_part, len(said.findall(text))
 
     return max(sections, key=mentions)
+
+
+def lead_to_sections(app, doctree, page):
+    """Let the links of the index of terms lead to the sections that explain them."""
+    sections = {}
+    for line in doctree.findall(nodes.paragraph):
+        if "term" not in line:
+            continue
+        term = line.attributes.pop("term")
+        if term.page not in sections:
+            sections[term.page] = sections_of(app.env.get_doctree(term.page))
+        anchor = section_of(term, sections[term.page])["id"]
+        link = next(line.findall(nodes.reference))
+        link["refuri"] += f"#{anchor}" if anchor else ""
 
 
 def plain_words(text):

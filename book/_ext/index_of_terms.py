@@ -3,13 +3,12 @@
 The table ``book/terms.csv`` has a row for each term: the term, the beginning of the
 name of the file that explains it, other spellings that people search for, with
 semicolons between them, and, where it could be mistaken, the beginning of the heading
-of the section. The directive ``index-of-terms`` lists the terms with links to the
-sections that introduce them. The book's own search puts that section before all
-others, in every spelling (book_search.py).
+of the section. The directive ``index-of-terms`` lists the terms with links to their
+pages. The book's own search puts that section before all others, in every spelling,
+and lets the links lead to it (book_search.py).
 """
 
 import csv
-import re
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
@@ -31,7 +30,6 @@ class Term(NamedTuple):
 def setup(app):
     """Offer the directive."""
     app.add_directive("index-of-terms", IndexOfTerms)
-    app.connect("doctree-resolved", lead_to_sections)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -89,36 +87,3 @@ class IndexOfTerms(SphinxDirective):
         target = {"reftype": "doc", "refdomain": "std", "reftarget": f"/{page}"}
         about = {"refdoc": self.env.docname, "refexplicit": False, "refwarn": True}
         return addnodes.pending_xref("", nodes.inline(), **target, **about)
-
-
-def lead_to_sections(app, doctree, page):
-    """Let the links of the index lead to the sections that introduce the terms."""
-    for line in doctree.findall(nodes.paragraph):
-        if "term" in line:
-            link = next(line.findall(nodes.reference))
-            anchor = section_of(line["term"], app.env.get_doctree(line["term"].page))
-            link["refuri"] += f"#{anchor}" if anchor else ""
-            del line["term"]
-
-
-def section_of(term, doctree):
-    """Return the id of the section that introduces a term, or nothing.
-
-    It is the one that the table names, or else the first one that has the term in bold,
-    or else the first one that has it at all.
-    """
-    pattern = re.compile("|".join(map(re.escape, term.spellings)), re.IGNORECASE)
-    _, *sections = doctree.findall(nodes.section)
-    mentions = []
-    for section in sections:
-        title = section.next_node(nodes.title).astext()
-        if term.section and title.startswith(term.section):
-            return section["ids"][0]
-        own = [part for part in section if not isinstance(part, nodes.section)]
-        bold = [word.astext() for part in own for word in part.findall(nodes.strong)]
-        if any(map(pattern.search, [title, *bold])):
-            mentions.insert(0, section)
-            break
-        if any(pattern.search(part.astext()) for part in own):
-            mentions.append(section)
-    return mentions[0]["ids"][0] if mentions else ""

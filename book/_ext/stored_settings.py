@@ -24,7 +24,7 @@ def setup(app):
     """Connect the functions below to the build."""
     app.connect("source-read", take_settings, priority=450)
     app.connect("doctree-read", offer_settings, priority=300)  # before cells are shaped
-    app.connect("build-finished", move_settings)
+    app.connect("html-page-context", move_settings)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -66,17 +66,16 @@ def as_json(value):
     return text.replace("<", "\\u003c")
 
 
-def move_settings(app, error):
-    """Move drawn settings out of the pages, into scripts in _static."""
-    if error is not None or app.builder.format != "html":
-        return
-    folder = Path(app.outdir)
-    for page in folder.rglob("*.html"):
-        text = page.read_text(encoding="utf-8")
-        found = INLINE.findall(text)
-        if not found:
-            continue
-        for name, drawn in found:
-            script = f'(window.tutorialSettings ??= {{}})["{name}"] =\n  {drawn};\n'
-            (folder / "_static" / f"{name}.js").write_text(script, encoding="utf-8")
-        page.write_text(INLINE.sub("", text), encoding="utf-8")
+def move_settings(app, pagename, templatename, context, doctree):
+    """Move drawn settings out of a page, into scripts in _static."""
+    static = Path(app.outdir, "_static")
+
+    def write(found):
+        name, drawn = found.groups()
+        script = f'(window.tutorialSettings ??= {{}})["{name}"] =\n  {drawn};\n'
+        static.mkdir(exist_ok=True)
+        (static / f"{name}.js").write_text(script, encoding="utf-8")
+        return ""
+
+    if app.builder.format == "html" and "body" in context:
+        context["body"] = INLINE.sub(write, context["body"])
