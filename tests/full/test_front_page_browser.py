@@ -50,11 +50,11 @@ def test_over_http_the_weights_are_fetched_when_something_is_asked(page_at, serv
     page.wait_for_timeout(400)
     assert page.evaluate(LOADED) == []
     before = page.evaluate(TEXT)
-    page.get_by_role("button", name="Next token").click()
+    page.get_by_role("button", name="Next character").click()
     page.wait_for_function(f"before => ({TEXT})().length > before.length", arg=before)
     [file] = page.evaluate(LOADED)
     assert file.split("?")[0].endswith("_static/shakespeare_weights.js")
-    page.get_by_role("button", name="Next token").click()
+    page.get_by_role("button", name="Next character").click()
     page.wait_for_timeout(300)
     assert len(page.evaluate(LOADED)) == 1
 

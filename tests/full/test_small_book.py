@@ -128,10 +128,10 @@ def test_a_citation_leads_to_its_entry_which_is_called_by_author_and_year(pages)
 # --- The index ------------------------------------------------------------------
 
 
-def test_the_index_leads_from_each_term_to_its_page_under_a_letter(pages):
+def test_the_index_leads_from_each_term_to_its_section_under_a_letter(pages):
     line = r'<li><p>([^<]*) <a[^>]* href="([^"]+)"><span[^>]*>([^<]*)</span>'
     lines = re.findall(line, pages["terms"])
-    one, two = "../notebooks/07_one.html", "../notebooks/08_two.html"
+    one, two = "../notebooks/07_one.html", "../notebooks/08_two.html#a-question"
     assert lines == [("attention", one, "7 · One"), ("RoPE", two, "8 · Two")]
     assert re.findall(r"<h2>(\w)<", pages["terms"]) == ["A", "R"]
 
