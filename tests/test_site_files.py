@@ -104,16 +104,16 @@ def test_the_root_says_of_the_book_what_its_front_page_begins_with():
 
 def test_the_source_is_named_where_it_has_an_address():
     named = site_files.about("the authors", {"repository_url": "https://x.example/a"})
-    assert 'href="https://x.example/a"' in named and "by the authors." in named
+    assert 'href="https://x.example/a"' in named and "name “the authors”" in named
     unnamed = site_files.about("the authors", {})
     assert re.findall("href=", unnamed) == ["href="]  # the license
 
 
 @needs_pages
-def test_the_front_page_says_who_made_it_and_leads_to_where_it_says():
+def test_the_front_page_says_whom_to_name_and_leads_to_where_it_says():
     text = (HTML / "book" / "intro.html").read_text("utf-8")
     author = re.search(r"^author: (.*)$", (ROOT / "_config.yml").read_text(), re.M)[1]
-    assert f"This book is by {author}." in text
+    assert f"if you name “{author}”" in text
     assert "under the MIT license" in text.replace("\n", " ")
     students = (HTML / "book" / "students.html").read_text("utf-8")
     for target, title in (

@@ -5,7 +5,7 @@ what it is. Where no page is, ``404.html`` is shown, and the old addresses of re
 pages lead to the new ones. Once the site has an address (``baseurl`` in the
 configuration file, and nowhere else), pages name their own and the front page's
 picture, and ``sitemap.xml`` lists them. Without one, none of this is made up. The
-directive ``about-book`` says who wrote the book, its license and its source.
+directive ``about-book`` says how the book may be used, whom to name, and its source.
 """
 
 import html
@@ -73,7 +73,7 @@ the <a href="{index}">index</a> leads from each term to the page that explains i
 
 
 class AboutBook(SphinxDirective):
-    """Say who wrote the book, its license and where its source is."""
+    """Say how the book may be used, whom to name and where its source is."""
 
     def run(self):
         """Return the sentences, of what the configuration file says."""
@@ -83,7 +83,7 @@ class AboutBook(SphinxDirective):
 
 
 def about(author, options):
-    """Return a paragraph of HTML about the author, the license and the source."""
+    """Return a paragraph of HTML about the licenses, the author and the source."""
     source = "Each chapter can be downloaded as a notebook at its top."
     address = options.get("repository_url")
     if address:
@@ -91,9 +91,9 @@ def about(author, options):
             f'Its source is <a href="{html.escape(address)}">a public repository</a>.'
         )
     return (
-        f"<p>This book is by {html.escape(author)}. Text and figures are under "
-        f'<a href="{LICENSE}">CC BY 4.0</a>, code under the MIT license: use, change '
-        f"and share both, and name the authors. {source}</p>"
+        f'<p>Text and figures are under <a href="{LICENSE}">CC BY 4.0</a>, code under '
+        "the MIT license: you may use, change and share both if you name "
+        f"“{html.escape(author)}”. {source}</p>"
     )
 
 
