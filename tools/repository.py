@@ -66,12 +66,12 @@ def write_repository(root, address, ref=None):
 
 def _checked(ref):
     if not REF.fullmatch(ref) or ".." in ref:
-        raise ValueError(f"{ref} names no tag, branch or commit: give one like v2.0.0")
+        raise ValueError(f"{ref} names no tag, branch or commit: give one like v3.0.0")
     return ref
 
 
 def _version_tag(root):
-    """Return the tag of the version, "v2.0.0", which must not be taken yet."""
+    """Return the tag of the version, "v3.0.0", which must not be taken yet."""
     tag = "v" + VERSION.search(read_text(Path(root) / "pyproject.toml"))[1]
     tags = subprocess.run(
         ["git", "tag", "--list", tag], cwd=root, capture_output=True, text=True

@@ -7,4 +7,4 @@ One module for each thing the book defines, from ``masks`` and ``attention`` to
 package alone costs nothing.
 """
 
-__version__ = "2.0.0"
+__version__ = "3.0.0"
