@@ -1,7 +1,7 @@
 // A diagram of boxes that lead to their code: click a box or its frame, or press keys.
 
 // As many units of the drawing are one em of its letters.
-const UNITS = 12;
+const UNITS = 13;
 const MOST = 1.15;
 
 // The node is placed in em, so that the size of the letters scales all.

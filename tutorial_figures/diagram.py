@@ -26,8 +26,8 @@ LABELS = {
     "causal self-attention": "causal self-\nattention",
     "cross-attention": "cross-\nattention",
     "position": "+ position",
-    "encoder layer": "encoder layer × N",
-    "decoder layer": "decoder layer × N",
+    "encoder layer": "layer × N",
+    "decoder layer": "layer × N",
 }
 # Rows are queries and columns are keys. In two of them the last column is padding.
 MASKS = {
@@ -37,7 +37,7 @@ MASKS = {
 }
 CELL = 7
 TIP = 4  # half the width of an arrow's head
-LETTERS = 10.5  # points, in the picture
+LETTERS = 11.4  # points, in the picture
 LINE = "0.35"
 # From pale to strong: a frame, a layer, attention. Orange and blue as in Fig. 11.1.
 TINTS = {
