@@ -1,5 +1,7 @@
 """Recorded attention weights, against a softmax that is written out."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -488,3 +490,66 @@ class TestWhatIsNotRecorded:
         model[0].forward = torch.compile(model[0].forward)
         with pytest.raises(ValueError, match="from before"), record_attention(model):
             pass
+
+
+class Attends(nn.Module):
+    """Multiplies values by weights in a way of its own."""
+
+    def __init__(self, multiply):
+        super().__init__()
+        self.multiply = multiply
+
+    def forward(self, x):
+        return self.multiply((x @ x.mT).softmax(dim=-1), x)
+
+
+@pytest.mark.parametrize(
+    "multiply",
+    [
+        lambda weights, x: torch.baddbmm(x, weights, x),
+        lambda weights, x: torch.tensordot(weights[0], x[0], 1)[None],
+        lambda weights, x: torch.matmul(input=weights, other=x),
+        lambda weights, x: weights**2 @ x,
+        lambda weights, x: weights.cumsum(dim=-1) @ x,
+        lambda weights, x: weights.roll(1, -1) @ x,
+        lambda weights, x: (x @ x.mT).softmax(dim=1).mT @ x,
+    ],
+    ids=["baddbmm", "tensordot", "keywords", "pow", "cumsum", "roll", "other axis"],
+)
+def test_a_layer_that_multiplies_in_another_way_is_named(multiply):
+    model = nn.Sequential(Attends(torch.matmul), Attends(multiply))
+    with (
+        pytest.warns(UserWarning, match="could not be followed in '1'"),
+        record_attention(model) as maps,
+    ):
+        model(torch.rand(1, 3, 4))
+    assert [*maps] == ["0"]
+
+
+class InAThread(nn.Module):
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x):
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(self.layer, x).result()
+
+
+def test_a_layer_that_runs_in_another_thread_is_named():
+    attends = [Attends(torch.matmul) for _ in range(3)]
+    model = nn.Sequential(attends[0], InAThread(attends[1]), attends[2])
+    with (
+        pytest.warns(UserWarning, match=r"another thread ran '1\.layer'"),
+        record_attention(model) as maps,
+    ):
+        model(torch.rand(1, 3, 4))
+    assert [*maps] == ["0", "2"]
+
+
+def test_a_part_that_was_exported_and_made_modules_again_is_refused():
+    x = torch.rand(1, 3, 4)
+    exported = torch.export.export(nn.Sequential(Attends(torch.matmul)), (x,))
+    model = nn.Sequential(Attends(torch.matmul), torch.export.unflatten(exported))
+    with pytest.raises(ValueError, match="cannot be seen"), record_attention(model):
+        model(x)
