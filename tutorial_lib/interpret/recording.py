@@ -176,7 +176,7 @@ class _Recorder(TorchFunctionMode):
                 self.follow(followed[0], name, function, args, kwargs, result)
 
     def begin_to_follow(self, result, input, dim=None, *_, **__):
-        """Follow the result of a softmax; over another axis, only to name its module."""
+        """Follow the result of a softmax; over another axis, only to name a module."""
         if input.ndim > 1 and dim in (-1, input.ndim - 1):
             nothing = input.isneginf().all(dim=-1, keepdim=True)  # to attend to
             weights = result.detach().masked_fill(nothing, 0)
