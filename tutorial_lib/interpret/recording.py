@@ -42,6 +42,8 @@ LOSES = [
     *["add", "as_strided", "cat", "chunk", "index_select", "mean", "narrow", "pad"],
     *["repeat", "repeat_interleave", "select", "split", "stack", "sub", "unbind"],
 ]
+# What has the shape of weights and is none.
+NO_WEIGHTS = ["empty_like", "full_like", "log", "ones_like", "zeros_like"]
 
 
 @contextmanager
@@ -197,7 +199,7 @@ class _Recorder(TorchFunctionMode):
         elif before.weights is None or name not in STEPS:
             for one in _tensors([result]):
                 is_kept = one.is_floating_point() and one.shape == tensor.shape
-                is_kept = is_kept and one is not tensor and not name.endswith("_like")
+                is_kept = is_kept and one is not tensor and name not in NO_WEIGHTS
                 if name in STEPS + LOSES or is_kept:
                     self.followed[one] = before._replace(weights=None)
         elif name == "dropout":
