@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from tutorial_lib.attention import AdditiveAttention
+from tutorial_lib.attention import AdditiveAttention, MultiHeadAttention
 from tutorial_lib.interpret import (
     ablate_head,
     attention_knockout,
@@ -170,7 +170,7 @@ def test_a_head_that_does_not_exist_is_refused():
         pass
 
 
-@pytest.mark.parametrize("num_heads", [0, 3, 32])
+@pytest.mark.parametrize("num_heads", [3, 32])
 def test_a_number_of_heads_that_the_layer_cannot_have_is_refused(num_heads):
     layer = nn.Linear(16, 16)
     message = f"not those of {num_heads} heads"
@@ -337,3 +337,93 @@ def test_a_knockout_of_additive_attention_has_the_axes_of_its_scores():
     with attention_knockout([layer], forbidden), record_attention(layer) as maps:
         layer(queries, keys, keys)
     assert maps[""].reshape(2, 1, 3).eq(0).equal(forbidden)
+
+
+@pytest.mark.parametrize("num_heads", [0, 2.0, True, float("nan")])
+def test_heads_are_counted_in_whole_numbers(num_heads):
+    layer = nn.Linear(16, 16)
+    message = "num_heads must be a positive whole number"
+    with pytest.raises(ValueError, match=message), ablate_head(layer, 0, num_heads):
+        pass
+
+
+@pytest.mark.parametrize("head", [True, 1.0])
+def test_a_head_is_a_whole_number(head):
+    layer = nn.Linear(16, 16)
+    message = f"head {head} does not exist"
+    with pytest.raises(ValueError, match=message), ablate_head(layer, head, 2):
+        pass
+
+
+def test_a_weight_that_is_made_anew_is_refused():
+    layer = nn.utils.parametrizations.weight_norm(nn.Linear(16, 16))
+    with pytest.raises(ValueError, match="anew"), ablate_head(layer, 0, 2):
+        pass
+
+
+def test_gradients_of_an_earlier_and_of_the_ablated_output_can_be_taken_later():
+    layer = nn.Linear(4, 4)
+    x = torch.rand(1, 4, requires_grad=True)
+    before = layer(x)
+    with ablate_head(layer, 1, 2):
+        output = layer(x)
+    before.sum().backward()
+    assert x.grad.ne(0).all()
+    (gradient,) = torch.autograd.grad(output.sum(), x)
+    assert gradient[0, 2:].eq(0).all()
+    assert gradient[0, :2].ne(0).all()
+
+
+@pytest.mark.parametrize(
+    "forbidden",
+    [
+        torch.full((3, 3), 0.5),
+        torch.full((3, 3), torch.nan),
+        torch.zeros(3, 3).masked_fill(torch.eye(3).bool(), -torch.inf),
+    ],
+    ids=["weights", "nan", "additive"],
+)
+def test_what_is_forbidden_is_true_or_false(forbidden):
+    layer = MultiHeadAttention(8, 2)
+    with (
+        pytest.raises(ValueError, match="forbidden must be True where"),
+        attention_knockout([layer], forbidden),
+    ):
+        pass
+
+
+def test_a_layer_needs_no_list_around_it():
+    layer = MultiHeadAttention(8, 2)
+    x = torch.rand(1, 3, 8)
+    before = layer(x, x, x)
+    with attention_knockout(layer, torch.eye(3)):
+        assert not torch.allclose(layer(x, x, x), before)
+
+
+class OwnAttention(MultiHeadAttention):
+    def forward(self, x):
+        return x
+
+
+def test_a_layer_that_attends_without_attend_is_refused():
+    layers = [MultiHeadAttention(8, 2), OwnAttention(8, 2)]
+    x = torch.rand(1, 3, 8)
+    with (
+        pytest.raises(ValueError, match="nothing was knocked out in OwnAttention"),
+        attention_knockout(layers, torch.eye(3)),
+    ):
+        layers[1](layers[0](x, x, x))
+
+
+def test_a_class_is_no_layer():
+    with (
+        pytest.raises(ValueError, match="MultiHeadAttention is a class"),
+        attention_knockout([MultiHeadAttention], torch.eye(3)),
+    ):
+        pass
+
+
+def test_tokens_are_not_covered_with_fractions_of_one():
+    tokens = torch.tensor([[1, 2, 3]])
+    with pytest.raises(ValueError, match="int64, the others"):
+        occlusion(linear_answer, tokens, 0.5)

@@ -444,3 +444,35 @@ def test_a_state_that_is_handed_in_can_be_used_again():
     beam = beam_search(model, prompt, state, **options)
     assert beam == beam_search(model, prompt, state, **options)
     assert state.num_tokens() == 4
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"temperature": 0}, "temperature must be above 0, got 0"),
+        ({"temperature": -1.0}, "temperature must be above 0"),
+        ({"temperature": torch.nan}, "temperature must be above 0, got nan"),
+        ({"top_k": 0}, "top_k must be from 1 to 5, got 0"),
+        ({"top_k": 6}, "top_k must be from 1 to 5, got 6"),
+        ({"top_p": 90}, "top_p must be above 0 and at most 1, got 90"),
+        ({"top_p": 0}, "top_p must be above 0"),
+        ({"top_p": torch.nan}, "top_p must be above 0"),
+    ],
+    ids=str,
+)
+def test_sampling_parameters_that_mean_nothing_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        sample(PROBS.log()[None], **options)
+
+
+@pytest.mark.parametrize("number", [-1, 1.5, True, torch.nan])
+def test_numbers_of_tokens_and_beams_are_whole(number):
+    tokens = torch.tensor([[BOS]])
+    with pytest.raises(ValueError, match="max_new_tokens must be a whole number"):
+        generate(None, tokens, {}, greedy, max_new_tokens=number)
+    with pytest.raises(ValueError, match="max_new_tokens must be a whole number"):
+        beam_search(None, tokens, {}, num_beams=2, max_new_tokens=number)
+    with pytest.raises(ValueError, match="num_beams must be a positive whole number"):
+        beam_search(None, tokens, {}, num_beams=number, max_new_tokens=2)
+    with pytest.raises(ValueError, match="num_draft_tokens must be a whole number"):
+        speculative_decode(None, None, [1], num_draft_tokens=number, max_new_tokens=3)

@@ -1,5 +1,7 @@
 """Recorded attention weights, against a softmax that is written out."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -413,6 +415,7 @@ NOT_FOLLOWED = {
     "mean": lambda w, V: w.mean(dim=1) @ V[:, 0],
     "sum": lambda w, V: (w[..., None] * V[:, :, None]).sum(dim=-2),
     "mixed heads": lambda w, V: torch.einsum("bhqk,hg->bgqk", w, torch.ones(2, 2)) @ V,
+    "keys in rows": lambda w, V: V.mT @ V.softmax(dim=-2),
 }
 NO_ATTENTION = [
     lambda w, V: w,
@@ -420,7 +423,7 @@ NO_ATTENTION = [
     lambda w, V: w.log() @ V,
     lambda w, V: (w > 0.2).float() @ V,
     lambda w, V: w[..., :1] * V + w[..., 1:2] * V,  # a router's
-    lambda w, V: V.mT @ V.softmax(dim=-2) + V.mT @ V.log_softmax(dim=-1),
+    lambda w, V: V.mT @ V.log_softmax(dim=-1),
 ]
 
 
@@ -452,6 +455,7 @@ class TestWhatIsNotRecorded:
         assert maps == {}
         assert "\n" not in str(error.value)
 
+    @pytest.mark.filterwarnings("error")
     @pytest.mark.parametrize("use", NO_ATTENTION)
     def test_a_softmax_that_weighs_no_values_is_not_missed(self, use):
         model = Model(lambda x, *QKV: (model.layer(x), model.own(*QKV)))
@@ -488,3 +492,66 @@ class TestWhatIsNotRecorded:
         model[0].forward = torch.compile(model[0].forward)
         with pytest.raises(ValueError, match="from before"), record_attention(model):
             pass
+
+
+class Attends(nn.Module):
+    """Multiplies values by weights in a way of its own."""
+
+    def __init__(self, multiply):
+        super().__init__()
+        self.multiply = multiply
+
+    def forward(self, x):
+        return self.multiply((x @ x.mT).softmax(dim=-1), x)
+
+
+@pytest.mark.parametrize(
+    "multiply",
+    [
+        lambda weights, x: torch.baddbmm(x, weights, x),
+        lambda weights, x: torch.tensordot(weights[0], x[0], 1)[None],
+        lambda weights, x: torch.matmul(input=weights, other=x),
+        lambda weights, x: weights**2 @ x,
+        lambda weights, x: weights.cumsum(dim=-1) @ x,
+        lambda weights, x: weights.roll(1, -1) @ x,
+        lambda weights, x: (x @ x.mT).softmax(dim=1).mT @ x,
+    ],
+    ids=["baddbmm", "tensordot", "keywords", "pow", "cumsum", "roll", "other axis"],
+)
+def test_a_layer_that_multiplies_in_another_way_is_named(multiply):
+    model = nn.Sequential(Attends(torch.matmul), Attends(multiply))
+    with (
+        pytest.warns(UserWarning, match="could not be followed in '1'"),
+        record_attention(model) as maps,
+    ):
+        model(torch.rand(1, 3, 4))
+    assert [*maps] == ["0"]
+
+
+class InAThread(nn.Module):
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x):
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(self.layer, x).result()
+
+
+def test_a_layer_that_runs_in_another_thread_is_named():
+    attends = [Attends(torch.matmul) for _ in range(3)]
+    model = nn.Sequential(attends[0], InAThread(attends[1]), attends[2])
+    with (
+        pytest.warns(UserWarning, match=r"another thread ran '1\.layer'"),
+        record_attention(model) as maps,
+    ):
+        model(torch.rand(1, 3, 4))
+    assert [*maps] == ["0", "2"]
+
+
+def test_a_part_that_was_exported_and_made_modules_again_is_refused():
+    x = torch.rand(1, 3, 4)
+    exported = torch.export.export(nn.Sequential(Attends(torch.matmul)), (x,))
+    model = nn.Sequential(Attends(torch.matmul), torch.export.unflatten(exported))
+    with pytest.raises(ValueError, match="cannot be seen"), record_attention(model):
+        model(x)

@@ -255,3 +255,13 @@ def test_warmup_rises_in_a_line_and_the_cosine_falls_to_0():
     assert warmup_cosine(0, 10)(0) == 1
     with pytest.raises(ValueError, match="less than steps: 5 of 5"):
         warmup_cosine(5, 5)
+
+
+@pytest.mark.parametrize(
+    "lengths", [{"steps": 1.5}, {"epochs": True}, {"steps": math.nan}]
+)
+def test_a_training_takes_a_whole_number_of_steps(lengths):
+    model = nn.Linear(1, 1)
+    optimizer = torch.optim.SGD(model.parameters())
+    with pytest.raises(ValueError, match="must be a positive whole number"):
+        fit(model, [torch.ones(1)], None, optimizer=optimizer, **lengths)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import torch
 import torch.nn.functional as F
 
-from tutorial_lib.data.text import BOS, EOS, pad
+from tutorial_lib.data.text import BOS, EOS, check_counts, pad
 from tutorial_lib.notebook import progress_bar
 
 
@@ -27,6 +27,7 @@ def generate(model, tokens, state, choose, *, max_new_tokens, eos=None, **option
     (batch, vocab) into tokens (batch, 1). Without an ``eos`` a text has
     ``max_new_tokens``. Returns the new tokens (batch, token).
     """
+    check_counts(least=0, max_new_tokens=max_new_tokens)
     state = copy(state)  # a cache is extended, and the caller's stays as it is
     new_tokens = tokens[:, :0]
     for _ in range(max_new_tokens):
@@ -55,17 +56,23 @@ def sample(logits, *, temperature=1.0, top_k=None, top_p=None):
 
 def apply_temperature(logits, temperature):
     """Sharpen the distribution with a temperature below 1, flatten it above."""
+    if not temperature > 0:
+        raise ValueError(f"temperature must be above 0, got {temperature}")
     return logits / temperature
 
 
 def keep_top_k(logits, k):
     """Forbid all tokens but the k likeliest: Fan et al. (2018)."""
+    if not 1 <= k <= logits.shape[-1]:
+        raise ValueError(f"top_k must be from 1 to {logits.shape[-1]}, got {k}")
     smallest_kept = logits.topk(k).values[..., -1:]
     return logits.masked_fill(logits < smallest_kept, -torch.inf)
 
 
 def keep_top_p(logits, p):
     """Keep the fewest likely tokens that have probability p: Holtzman et al. (2020)."""
+    if not 0 < p <= 1:
+        raise ValueError(f"top_p must be above 0 and at most 1, got {p}")
     sorted_probs, order = logits.softmax(dim=-1).sort(dim=-1, descending=True)
     mass = sorted_probs.cumsum(dim=-1)
     mass_before = F.pad(mass[..., :-1], (1, 0))  # of likelier tokens, from 0
@@ -85,6 +92,8 @@ def beam_search(model, tokens, state, *, num_beams, max_new_tokens, eos=EOS):
     """
     if len(tokens) != 1:
         raise ValueError(f"beam search takes one text, got {len(tokens)}")
+    check_counts(num_beams=num_beams)
+    check_counts(least=0, max_new_tokens=max_new_tokens)
     beams = torch.zeros(num_beams, dtype=torch.long, device=tokens.device)
     tokens = tokens[beams]  # (beam, token)
     state = select(state, beams)
@@ -212,6 +221,9 @@ def speculative_decode(
     ``prompt`` is a list of tokens. The text has exactly the target model's
     probabilities: Leviathan et al. (2023), algorithm 1.
     """
+    check_counts(
+        least=0, num_draft_tokens=num_draft_tokens, max_new_tokens=max_new_tokens
+    )
     text = []
     calls = 0
     accepted = 0

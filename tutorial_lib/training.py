@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.optim.lr_scheduler import LambdaLR
 
+from tutorial_lib.data.text import check_counts
 from tutorial_lib.notebook import progress_bar
 from tutorial_lib.randomness import seeded
 
@@ -48,6 +49,7 @@ def fit(
     lengths = [number for number in (epochs, steps) if number is not None]
     if not lengths or min(lengths) < 1:
         raise ValueError("say how long to train: epochs= or steps=, at least 1")
+    check_counts(epochs=epochs, steps=steps)
     total = steps or epochs * length_hint(batches) or None
     scheduler = LambdaLR(optimizer, schedule or (lambda step: 1.0))
     losses = []

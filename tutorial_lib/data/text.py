@@ -42,7 +42,8 @@ def check_counts(*, least=1, **counts):
     """
     kind = "a positive whole number" if least else "a whole number, 0 or more"
     for name, count in counts.items():
-        if count is not None and not (isinstance(count, Integral) and count >= least):
+        is_whole = isinstance(count, Integral) and not isinstance(count, bool)
+        if count is not None and not (is_whole and count >= least):
             raise ValueError(f"{name} must be {kind}, got {count!r}")
 
 

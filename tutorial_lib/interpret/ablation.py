@@ -6,35 +6,39 @@ from unittest.mock import patch
 import torch
 from torch import nn
 
+from tutorial_lib.data.text import check_counts
+
 
 @contextmanager
 def ablate_head(projection, head, num_heads):
     """Zero-ablate a head within a ``with`` block: it adds nothing to the output.
 
     ``projection`` is the ``nn.Linear`` behind the ``num_heads`` side by side: ``W_O``
-    here, ``out_proj`` in torch. Raises ValueError for another kind of layer, for a head
-    that is not there, and for a number of heads that the layer cannot have.
+    here, ``out_proj`` in torch. Raises ValueError for another kind of layer, also one
+    whose weight is made anew in each call (weight normalization), for a head that is
+    not there, and for a number of heads that the layer cannot have.
     """
     if not isinstance(projection, nn.Linear):
         raise ValueError(
             "give the nn.Linear behind the heads, as layer.W_O or layer.out_proj: "
             f"{type(projection).__name__} is none"
         )
-    if num_heads < 1 or projection.in_features % num_heads:
+    if "weight" not in projection._parameters:
+        raise ValueError(
+            "the layer makes its weight anew in each call: remove its parametrization"
+        )
+    check_counts(num_heads=num_heads)
+    if projection.in_features % num_heads:
         raise ValueError(
             f"{projection.in_features} columns are not those of {num_heads} heads"
         )
-    if head not in range(num_heads):
+    if isinstance(head, (bool, float)) or head not in range(num_heads):
         raise ValueError(f"head {head} does not exist: choose 0 to {num_heads - 1}")
     d_k = projection.in_features // num_heads
-    own = slice(head * d_k, (head + 1) * d_k)
-    weight = projection.weight.detach()  # the same numbers, without their gradient
-    kept = weight[:, own].clone()
-    try:
-        weight[:, own] = 0
+    columns = torch.arange(projection.in_features, device=projection.weight.device)
+    weight = projection.weight.masked_fill(columns // d_k == head, 0)
+    with patch.dict(projection._parameters, weight=weight):
         yield
-    finally:
-        weight[:, own] = kept
 
 
 @contextmanager
@@ -45,33 +49,48 @@ def attention_knockout(layers, forbidden):
     ``MultiHeadAttention`` does. ``forbidden`` is True where a query may not attend:
     (query, key), (batch, query, key), or (batch, head, query, key), and its axes may be
     1; within windows (query, key) alone. What was masked before stays masked. Raises
-    ValueError for a layer of another kind, for none, and where ``forbidden`` does not
-    fit the queries and keys, as at the second step of generation with a cache. Geva et
-    al. (2023).
+    ValueError for a layer of another kind, for none, for one that did not attend in the
+    block, where ``forbidden`` is neither True nor False, and where it does not fit the
+    queries and keys, as at the second step of generation with a cache. Geva et al.
+    (2023).
     """
-    forbidden = torch.as_tensor(forbidden, dtype=torch.bool)
-    layers = list(layers)
+    forbidden = torch.as_tensor(forbidden)
+    if not ((forbidden == 0) | (forbidden == 1)).all():
+        raise ValueError("forbidden must be True where a query may not attend")
+    forbidden = forbidden.bool()
+    layers = [layers] if hasattr(layers, "attend") else list(layers)
     if not layers:
         raise ValueError("give at least one layer, or nothing is knocked out")
     for layer in layers:
+        if isinstance(layer, type):
+            raise ValueError(f"{layer.__name__} is a class: give layers of a model")
         if not callable(getattr(layer, "attend", None)):
             raise ValueError(
                 f"{type(layer).__name__} has no method attend: give layers of the kind "
                 "of MultiHeadAttention, as model.layers[0].attention"
             )
+    idle = set(layers)
     with ExitStack() as stack:
         for layer in layers:
-            attend = _attend_without(layer.attend, forbidden)
+            attend = _attend_without(layer, forbidden, idle)
             stack.enter_context(patch.object(layer, "attend", attend))
         yield
+    if idle:
+        names = ", ".join(type(layer).__name__ for layer in idle)
+        raise ValueError(
+            f"nothing was knocked out in {names}: its method attend did not run in the "
+            "block"
+        )
 
 
-def _attend_without(attend, forbidden):
-    """Return what ``attend`` does where it is not forbidden."""
+def _attend_without(layer, forbidden, idle):
+    """Return what the layer's ``attend`` does where it is not forbidden."""
+    attend = layer.attend
 
     def attend_without(Q, K, V, mask=None):
+        idle.discard(layer)
         scores = (*Q.shape[:-1], K.shape[-2])  # (batch, head, query, key)
-        allowed = ~forbidden
+        allowed = ~forbidden.to(Q.device)
         if allowed.ndim == 3 and len(scores) == 4:
             allowed = allowed.unsqueeze(1)  # (batch, 1, query, key): for all heads
         try:

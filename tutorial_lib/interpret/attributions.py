@@ -70,9 +70,12 @@ def counterfactual(answer, inputs, others):
     """Replace one token after the other by that of ``others``, and ask again.
 
     ``others`` broadcasts to ``inputs`` (batch, token, ...). Returns (batch, token): how
-    much the answer drops when this one token is replaced.
+    much the answer drops when this one token is replaced. Raises ValueError for
+    fractions in place of whole numbers, such as token ids.
     """
-    others = others.expand_as(inputs)
+    if not torch.can_cast(others.dtype, inputs.dtype):
+        raise ValueError(f"the inputs are {inputs.dtype}, the others {others.dtype}")
+    others = others.to(inputs).expand_as(inputs)
     before = answer(inputs)
     drops = []
     for token in range(inputs.shape[1]):
@@ -88,4 +91,4 @@ def occlusion(answer, inputs, blank):
     Returns (batch, token): how much the answer drops when this token is covered.
     Zeiler and Fergus (2014), section 4.2.
     """
-    return counterfactual(answer, inputs, torch.as_tensor(blank, dtype=inputs.dtype))
+    return counterfactual(answer, inputs, torch.as_tensor(blank))

@@ -5,6 +5,7 @@ the model calls. Fused attention never holds its weights, so it is asked for the
 the call; the weights of a softmax are followed until they multiply values.
 """
 
+import threading
 import warnings
 from contextlib import ExitStack, contextmanager
 from typing import NamedTuple
@@ -21,6 +22,11 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 SOFTMAX = ["softmax", "special_softmax"]
 PRODUCTS = ["matmul", "mm", "bmm", "einsum"]
+# Products that are not followed: the module that calls them is named.
+OTHER_PRODUCTS = [
+    *["addbmm", "addmm", "addmv", "baddbmm", "chain_matmul", "dot", "inner"],
+    *["multi_dot", "mv", "tensordot"],
+]
 # What may happen to weights between the softmax and the values; weights.mT is a
 # __get__, and weights[:, None] a __getitem__.
 STEPS = [
@@ -30,11 +36,14 @@ STEPS = [
     *["to", "transpose", "tril", "triu", "type", "type_as", "unflatten", "unsqueeze"],
     *["view", "view_as", "where"],
 ]
-# What makes something else of them, though it may multiply values, too.
+# What makes something else of them, though it may multiply values, too; so does all
+# that is not listed here and keeps their shape, such as pow or cumsum.
 LOSES = [
     *["add", "as_strided", "cat", "chunk", "index_select", "mean", "narrow", "pad"],
     *["repeat", "repeat_interleave", "select", "split", "stack", "sub", "unbind"],
 ]
+# What has the shape of weights and is none.
+NO_WEIGHTS = ["empty_like", "full_like", "log", "ones_like", "zeros_like"]
 
 
 @contextmanager
@@ -82,6 +91,7 @@ def record_attention(model):
 
 def _is_compiled(module):
     is_traced = isinstance(module, (torch.jit.ScriptModule, torch.fx.GraphModule))
+    is_traced = is_traced or type(module).__module__ == "torch.export.unflatten"
     compiled_call = getattr(module, "_compiled_call_impl", None)
     is_wrapper = hasattr(module, "_orig_mod")  # around what torch.compile was given
     has_compiled = hasattr(module.forward, "_torchdynamo_orig_callable")
@@ -106,6 +116,8 @@ class _Recorder(TorchFunctionMode):
         self.running = []  # names of modules, the innermost last
         self.called = None  # what was called anew since a map was made
         self.ran = False
+        self.thread = threading.get_ident()
+        self.elsewhere = {}  # names of modules that ran in another thread
         self.followed = WeakTensorKeyDictionary()  # the model's tensors
         self.maps = {}
         self.softmaxes = {}  # which softmax each map was last made of
@@ -113,7 +125,10 @@ class _Recorder(TorchFunctionMode):
 
     def begin(self, module, inputs):
         """Note that a module runs."""
-        if module in self.names:
+        if threading.get_ident() != self.thread:
+            if module in self.names:
+                self.elsewhere[self.names[module]] = True
+        elif module in self.names:
             if not self.running:
                 self.called = module
             self.running.append(self.names[module])
@@ -121,7 +136,7 @@ class _Recorder(TorchFunctionMode):
 
     def end(self, module, inputs, outputs):
         """Note that a module has run."""
-        if module in self.names:
+        if module in self.names and threading.get_ident() == self.thread:
             self.running.pop()
 
     def noted(self, module, attend):
@@ -156,29 +171,37 @@ class _Recorder(TorchFunctionMode):
             self.keep(_multi_head_weights(*args, **kwargs), object())
         elif name in SOFTMAX:
             self.begin_to_follow(result, *args, **kwargs)
-        elif name in PRODUCTS + STEPS + LOSES:
-            followed = [x for x in _tensors(args) if x in self.followed]
+        else:
+            given = _tensors([*args, *kwargs.values()])
+            followed = [x for x in given if x in self.followed]
             if followed:
                 self.follow(followed[0], name, function, args, kwargs, result)
 
     def begin_to_follow(self, result, input, dim=None, *_, **__):
-        """Follow the result of a softmax, if it is over the last axis."""
+        """Follow the result of a softmax; over another axis, only to name a module."""
         if input.ndim > 1 and dim in (-1, input.ndim - 1):
             nothing = input.isneginf().all(dim=-1, keepdim=True)  # to attend to
             weights = result.detach().masked_fill(nothing, 0)
             self.followed[result] = _Followed(weights, object(), None)
+        elif input.ndim > 1:
+            self.followed[result] = _Followed(None, object(), None)
 
     def follow(self, tensor, name, function, args, kwargs, result):
         """Go on with a tensor of weights, which is among the arguments."""
         before = self.followed[tensor]
-        if name in PRODUCTS:
+        if name in PRODUCTS and any(arg is tensor for arg in _tensors(args)):
             self.multiply(tensor, args)
+        elif name in PRODUCTS + OTHER_PRODUCTS:
+            self.miss()
         elif name == "mul" and result.numel() > tensor.numel():
             if before.weights is not None:
                 self.miss()  # a sum makes attention of it
-        elif before.weights is None or name in LOSES:
+        elif before.weights is None or name not in STEPS:
             for one in _tensors([result]):
-                self.followed[one] = before._replace(weights=None)
+                is_kept = one.is_floating_point() and one.shape == tensor.shape
+                is_kept = is_kept and one is not tensor and name not in NO_WEIGHTS
+                if name in STEPS + LOSES or is_kept:
+                    self.followed[one] = before._replace(weights=None)
         elif name == "dropout":
             self.followed[result] = before
         elif torch.is_tensor(result):
@@ -250,6 +273,12 @@ class _Recorder(TorchFunctionMode):
                 "in this thread, it used neither torch's own attention nor a softmax "
                 "over the last axis whose whole result multiplies values by @, bmm or "
                 "einsum"
+            )
+        if self.elsewhere:
+            warnings.warn(
+                "the maps are not of all attention: another thread ran "
+                f"{next(iter(self.elsewhere))!r}, where nothing is recorded",
+                stacklevel=4,
             )
         if names:
             warnings.warn(
