@@ -207,7 +207,7 @@ def _explain_masks(diagram, y):
         diagram.texts.append((x + BOX / 2, y + 15 * line, text))
     for line, (cell, text) in enumerate((("1", "may attend"), ("0", "hidden"))):
         diagram.masks.append((x + 24, y + 31 + 15 * line, [cell]))
-        diagram.texts.append((x + 65, y + 35 + 15 * line, text))
+        diagram.texts.append((x + 69, y + 35 + 15 * line, text))
 
 
 def _tie(diagram, embedding, linear):
