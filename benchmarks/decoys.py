@@ -31,8 +31,7 @@ CELLS = {
     "vit-train",
     "maps-code",
     "rules-code",
-    "hit-rates",
-    "occlusion-code",
+    "measures-code",
 }
 
 

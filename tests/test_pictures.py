@@ -56,6 +56,15 @@ def test_a_picture_needs_no_other_file_and_styles_nothing_but_itself(path):
     assert len(svg) < 30_000
 
 
+@pictures
+def test_a_photograph_in_a_picture_can_be_turned_so_that_dark_pages_turn_it_back(path):
+    svg = path.read_text(encoding="utf-8")
+    turns = re.search(r"#dark:target ~ svg use { filter: url\(#(\w+-turned)\); }", svg)
+    assert bool(turns) == ("<image" in svg)
+    if turns:
+        assert '<g id="dark"/>' in svg and f'<filter id="{turns[1]}"' in svg
+
+
 def test_every_picture_is_shown_and_every_one_that_is_shown_exists():
     shown = set()
     for path in chapters(ROOT):
