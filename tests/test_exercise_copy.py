@@ -28,7 +28,7 @@ def right(context, W_O):
 print(json.dumps({
     "wrong": check(not_transposed, "8.3").message,
     "right": check(right, "8.3").status,
-    "value": check({"rank": 64, "parameters": 16640}, "8.5").message,
+    "value": check({"rank": 96, "parameters": 37248}, "8.5").message,
     "solution": str(solution("8.3")),
     "used": use(lambda score, heads, loss: [], "8.4") is find("8.4").definition,
     "mistakes": len(find("8.3").known),
@@ -58,7 +58,7 @@ def messages(copy):
 def test_a_mistake_is_told_by_its_difference(messages):
     assert "values differ. The first is at" in messages["wrong"]
     assert messages["mistakes"] == 0
-    assert messages["value"] == "Entry 'rank': 64 is not right."
+    assert messages["value"] == "Entry 'rank': 96 is not right."
 
 
 def test_a_right_answer_passes_and_the_oracle_stands_in(messages):

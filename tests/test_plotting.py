@@ -1,6 +1,7 @@
 import base64
 import io
 import itertools
+import math
 import subprocess
 import sys
 
@@ -327,6 +328,18 @@ def test_the_words_below_bars_do_not_touch(words):
     for one, other in itertools.pairwise(boxes):  # slanted letters need their height
         slanted = labels[0].get_rotation() == 40
         assert other.x1 - one.x1 > 10 * fig.dpi / 72 if slanted else other.x0 > one.x1
+
+
+@pytest.mark.parametrize("count", [10, 13, 17, 20])
+def test_many_words_below_bars_do_not_touch(count):
+    fig = show_bars({"": [0.5] * count}, ["cuisiniers"] * count)
+    fig.canvas.draw()
+    labels = fig.axes[0].get_xticklabels()
+    boxes = [label.get_window_extent() for label in labels]
+    slope = math.radians(labels[0].get_rotation())
+    for one, other in itertools.pairwise(boxes):
+        gap = (other.x1 - one.x1) * math.sin(slope)  # across the lines of writing
+        assert gap > 12 * fig.dpi / 72  # letters of 10 points, and room
 
 
 # --- Images

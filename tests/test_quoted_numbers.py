@@ -43,11 +43,12 @@ def quotes_of_learning_curves():
     assert seen[6000] == 1
     yield "05", "capacity-told", "of the first 1,000 training pairs"
     yield "05", "capacity-predict", f"128 dimensions gets {fixed[6000]} of the"
-    last = f"with 24,000 pairs the same vector gets {fixed[24000]} of these right."
+    last = f"24,000 pairs, the same model gets {fixed[24000]} of the unseen ones right."
     yield "05", "capacity-told", last
     larger = learning_curve("fixed context 256, dropout")
     yield "05", "curves-told", f"To reach {few} on two clauses,"
     yield "05", "curves-told", "took 12,000 pairs and attention 1,500,"
+    yield "05", "closing", f"reached {few} with an eighth of the training pairs"
     assert larger[6000] < few <= larger[12000] and max(fixed.values()) < few
     attention = learning_curve("attention")
     for curve in (fixed, larger, attention):
@@ -61,8 +62,14 @@ def quotes_of_captions():
     ends = {}
     for model, scores in bleu.items():
         ends[model] = f"from {scores[0]:.0f} to {scores[-1]:.0f}"
-    told = f"it falls {ends['fixed context']}, with attention {ends['attention']}."
+    told = (
+        f"falls {ends['fixed context']}, and attention {ends['attention']}, in one run"
+    )
     yield "05", "captions-told", told
+    results = load_caption_results()
+    yield "05", "title", f"*{results['ours'][2]}*"
+    translation = results["translations"]["fixed context"][2]
+    yield "05", "title", f"*{translation.rstrip('.')}*"
 
 
 def quotes_of_matching():

@@ -369,16 +369,16 @@ Keep at least one head.
 
 @Exercise("8.5", "The rank of one head")
 def one_layer():
-    """Q of one head is 100 × 8, and each row of Q Kᵀ is a sum of multiples of the 8 rows
-    of Kᵀ, so the rank is at most 8. The four layers have 64² weights and 64 biases
+    """Q of one head is 100 × 12, and each row of Q Kᵀ is a sum of multiples of the 12 rows
+    of Kᵀ, so the rank is at most 12. The four layers have 96² weights and 96 biases
     each, however many heads share them."""
-    return {"rank": 8, "parameters": 16_640}
+    return {"rank": 12, "parameters": 37_248}
 
 
 @one_layer.oracle
 def _():
-    one_head = torch.randn(100, 64 // 8) @ torch.randn(64 // 8, 100)
-    four = nn.ModuleList(nn.Linear(64, 64) for _ in range(4))
+    one_head = torch.randn(100, 96 // 8) @ torch.randn(96 // 8, 100)
+    four = nn.ModuleList(nn.Linear(96, 96) for _ in range(4))
     return {
         "rank": torch.linalg.matrix_rank(one_head).item(),
         "parameters": sum(weight.numel() for weight in four.parameters()),
@@ -389,23 +389,23 @@ one_layer.hints = """
 - The scores of a head are Q Kᵀ. How many columns has its Q?
 - A product of a (100, d_k) and a (d_k, 100) matrix has rank d_k at most, for each of
   its rows is a sum of multiples of d_k rows.
-- Four layers from 64 to 64 dimensions, each with a bias of 64 more parameters.
+- Four layers from 96 to 96 dimensions, each with a bias of 96 more parameters.
 """
 
 one_layer.mistakes = """
 A head has d_model / h columns of Q, not d_model: the rank is at most that.
-    "rank": 8 → "rank": 64
+    "rank": 12 → "rank": 96
 100 is the size of the matrix Q Kᵀ. As Q has d_k columns, its rank is at most d_k.
-    "rank": 8 → "rank": 100
-Each of the four layers has a bias of 64 parameters, too.
-    16_640 → 16384
+    "rank": 12 → "rank": 100
+Each of the four layers has a bias of 96 parameters, too.
+    37_248 → 36864
 Those are the parameters of one projection: there are W_Q, W_K, W_V and W_O.
-    16_640 → 4160
+    37_248 → 9312
 The heads share the four matrices: the count does not depend on h.
-    16_640 → 133120
-You count full matrices for each head. It has d_model / h = 8 columns of each of them.
-    16_640 → 131072
-    16_640 → 132672
+    37_248 → 297984
+You count full matrices for each head. It has d_model / h = 12 columns of each of them.
+    37_248 → 294912
+    37_248 → 297312
 There is a fourth layer, W_O, after the heads are concatenated.
-    16_640 → 12480
+    37_248 → 27936
 """

@@ -21,6 +21,7 @@ NEAT = [1, 2, 2.5, 5, 10]  # steps between numbers, and ten times these
 DOTS = {"s": 20, "color": GREY, "alpha": 0.6}
 DASHES = (":", "-.", "--")  # of vertical lines
 NUMBER = 0.3  # inches that a bar's number needs
+SLANTED = 0.27  # inches from bar to bar that slanted words need, one above the other
 
 
 def show_curves(
@@ -143,7 +144,12 @@ def show_bars(bars, labels, *, baselines=None, ylabel="weight"):
     rows = -(-len(bars) // columns)
     pitch = (WIDTH - 0.6) / columns / len(words)  # inches from bar to bar
     longest = LETTER * (max(map(len, "\n".join(words).split("\n"))) + 1)
-    turned = {} if longest < pitch else {"rotation": 40, "ha": "right"}
+    if longest < pitch:
+        turned = {}
+    elif pitch > SLANTED:
+        turned = {"rotation": 40, "ha": "right"}
+    else:
+        turned = {"rotation": 90}
     size = (WIDTH, 1.1 * rows + 1.4 if rows > 1 else 2.6)
     with open_panels(len(bars), columns, size=size, sharey=True) as (fig, axes):
         for ax, (title, values) in zip(axes, bars.items(), strict=True):
