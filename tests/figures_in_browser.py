@@ -196,9 +196,13 @@ def press_in_stage(page, *keys):
 
 
 def move_by_keys(page, name, times=1):
-    """Press a key that changes what a figure says, whichever it is."""
+    """Press a key that changes what a figure says, or else move its first slider."""
     movers = "[role=application], .track input, .stage button, [aria-label=top-p]"
-    page.locator(f"{movers}, [aria-label*=training]").first.focus()
+    mover = page.locator(f"{movers}, [aria-label*=training]")
+    if not mover.count():
+        mover = page.locator("input[type=range]")
+    assert mover.count(), "no slider: say in move_by_keys which key moves this figure"
+    mover.first.focus()
     key = "ArrowLeft" if name in ("objects", "sampling", "writing") else "ArrowRight"
     press(page, *[key] * times)
     if name == "writing":  # which answers when its model has computed

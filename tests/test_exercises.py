@@ -55,6 +55,7 @@ def test_solution_and_oracle_pass(task, kind):
 def test_nothing_that_an_exercise_needs_is_missing(task):
     name = task.name
     named = [known for known in task.known if known.sentence]
+    told = [*task.hint_list, *[known.sentence for known in named]]
     axes = task.axes.values() if isinstance(task.axes, dict) else [task.axes]
     for is_there, message in [
         (task.definition is not task.solution, f"write an oracle, `@{name}.oracle`."),
@@ -62,6 +63,7 @@ def test_nothing_that_an_exercise_needs_is_missing(task):
         (task.solution.__doc__, "write a docstring, which says what is asked for."),
         (task.hint_list, f"begin each hint of {name}.hints with `- `, and write one."),
         (len(named) > 1, f"write two edits into {name}.mistakes, not {len(named)}."),
+        ("$" not in "".join(told), "write formulas as text: no card sets $…$."),
         ("," not in "".join(axes), "write spaces, not commas, between axes."),
     ]:
         require(is_there, task, message)
@@ -74,7 +76,8 @@ def test_a_known_mistake_is_named(task, known):
     message = f"the check passes {mistake}. Add a case in which its result is another."
     require(not card.passed, task, message)
     message = (
-        f"another sentence is shown for {mistake}. Add a case in which they differ."
+        f"another sentence is shown for {mistake}. Add a case in which they differ; "
+        "if both edits always give the same, write one sentence above both."
     )
     is_named = known.sentence in card.message.split("\n")
     require(is_named, task, f"{message}\n{card}")

@@ -69,8 +69,12 @@ which they get the indentation of the changed line; `…` is the old text. A lin
 begins with `and` changes a second place of the same answer. Edits below `right:` make
 other correct answers. When a case or demand fails, each mistake is run on the same
 inputs, and the student is told the first that gives the same output, or error. So
-choose inputs for which mistakes differ from the solution and from each other. Wrong
-shapes, types, None and NaN are told where no mistake matches.
+choose inputs for which mistakes differ from the solution and from each other; those
+that always give the same share a sentence. Wrong shapes, types, None and NaN are told
+where no mistake matches.
+
+**Hints and sentences** are text, with code between `backticks`. A formula is text, too:
+x², e^s, √d; no card sets LaTeX.
 
 **A value** is asked for by a solution without arguments, with a docstring that explains
 it. It needs no cases. In a dictionary, each wrong entry has its own mistake named.
