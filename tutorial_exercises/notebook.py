@@ -36,12 +36,13 @@ def answer_in_notebook(exercise):
         if _could_be(value, exercise) and not name.startswith("_"):
             return value, (
                 f"There is no `{exercise.name}`, so this is about `{name}`, which has "
-                "the same arguments. Rename it: other cells may need it."
+                "the same arguments. If it is your answer, rename it, since other "
+                f"cells may need it; if not, run the cell of `{exercise.name}`."
             )
     raise Wrong(
         f"There is no `{exercise.name}{inspect.signature(exercise.solution)}` in this "
-        "notebook: run the cell that defines it, or define it again if you renamed or "
-        "deleted it."
+        "notebook: run the cell that defines it, and mend it first if it stops with an "
+        "error; or define it again if you renamed or deleted it."
     )
 
 
