@@ -69,6 +69,15 @@ def test_the_chapters_that_learn_from_the_grammar_are_on_the_page():
     assert numbers_in(said) == found
 
 
+def test_the_graders_table_gives_a_point_for_each_exercise():
+    [(head, solved)] = re.findall(
+        r"^\| \| (.*) \|\n.*\n\| solved \| (.*) \|$", page("instructors"), re.M
+    )
+    for number, points in zip(head.split(" | "), solved.split(" | "), strict=True):
+        count = len(sheets(ROOT, number)[0].tasks)
+        assert points == f"{count} of {count}", f"chapter {number}"
+
+
 def test_exercises_that_ask_for_a_number_need_only_paper():
     [said] = re.findall(r"Exercises ([\d., and]+) need only paper", page("instructors"))
     tasks = [task for sheet in sheets(ROOT) for task in sheet.tasks]
