@@ -162,7 +162,8 @@ def test_a_grader_says_what_is_missing_after_a_cell_that_stopped(run_test):
 def test_a_grader_knows_an_answer_of_another_name(run_test):
     names = {"__name__": "__main__", "torch": torch}
     exec("def mine(scores, mask=None):\n    return scores", names)
-    with pytest.raises(AssertionError, match="values differ"):
+    told = "no `example_softmax`, so this is about `mine`[^✗]* values differ"
+    with pytest.raises(AssertionError, match=told):
         run_test("99.2", names)
 
 

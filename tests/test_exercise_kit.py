@@ -576,6 +576,7 @@ def test_a_renamed_answer_is_known_by_its_arguments(run):
     assert card.note.startswith(
         "There is no `example_softmax`, so this is about `mine`"
     )
+    assert card.note.endswith("if not, run the cell of `example_softmax`.")
     run("class Mine:\n    def __init__(self, d_query, d_key, d_hidden): ...")
     assert "is about `Mine`" in check("99.4").note
 
@@ -586,7 +587,8 @@ def test_a_missing_answer_is_told_what_to_do(run):
     assert card.status == "unknown"
     assert card.message == (
         "There is no `example_softmax(scores, mask=None)` in this notebook: run the "
-        "cell that defines it, or define it again if you renamed or deleted it."
+        "cell that defines it, and mend it first if it stops with an error; or define "
+        "it again if you renamed or deleted it."
     )
 
 

@@ -147,6 +147,22 @@ def test_ctrl_c_ends_the_chapter_and_keeps_what_was_drawn_before(root, capsys):
     assert written() == {"fig-early.svg"}
 
 
+@pytest.mark.parametrize("format", ["svg", "pdf"])
+def test_a_figure_with_menus_on_its_page_is_drawn_once(root, format):
+    explored = (
+        "from tutorial_lib.notebook import explore\n"
+        f"{DRAW}calls = []\n"
+        "def line(size=1):\n    calls.append(size)\n    return figure\n"
+        'explore(line, size=(1, 9), on_page={"size": [1, 5]})\n'
+        "assert calls == [1]"
+    )
+    write_chapter(root, "01_lines", cell("try-it", explored, figure="fig-try"))
+
+    command = ["figures", "--chapter", "1", "--format", format, "--out", "slides"]
+    assert main(command) == 0
+    assert written() == {f"fig-try.{format}"}
+
+
 def test_a_run_ends_with_the_last_figure_and_stores_nothing_from_before(root):
     [path] = root.glob("notebooks/02*")
     notebook = prepare(path, read_notebook(path), ["fig-early"], "svg")

@@ -53,6 +53,48 @@ def reckoned(chapter):
 each_chapter = pytest.mark.parametrize("chapter", CHAPTERS, ids=map(str, NUMBERS))
 
 
+def numbers_in(text):
+    """Return the numbers of a list of chapters such as "5, 6 and 10 to 12"."""
+    numbers = set()
+    for first, last in re.findall(r"(\d+)(?: to (\d+))?", text):
+        numbers |= {*range(int(first), int(last or first) + 1)}
+    return numbers
+
+
+def test_the_chapters_that_learn_from_the_grammar_are_on_the_page():
+    [said] = re.findall("^Chapters (.*) learn from sent", page("how_to_use"), re.M)
+    learns = re.compile(r'translation\("grammar"|english_sentences\(|# @title The gram')
+    code = {chapter: "\n".join(by_type(chapter, "code")) for chapter in CHAPTERS}
+    found = {one.number for one, source in code.items() if learns.search(source)}
+    assert numbers_in(said) == found
+
+
+def test_the_graders_table_gives_a_point_for_each_exercise():
+    [(head, solved)] = re.findall(
+        r"^\| \| (.*) \|\n.*\n\| solved \| (.*) \|$", page("instructors"), re.M
+    )
+    for number, points in zip(head.split(" | "), solved.split(" | "), strict=True):
+        count = len(sheets(ROOT, number)[0].tasks)
+        assert points == f"{count} of {count}", f"chapter {number}"
+
+
+def test_exercises_that_ask_for_a_number_need_only_paper():
+    [said] = re.findall(r"Exercises ([\d., and]+) need only paper", page("instructors"))
+    tasks = [task for sheet in sheets(ROOT) for task in sheet.tasks]
+    values = {task.exercise.number for task in tasks if task.exercise.is_value}
+    counted = {"10.3"}  # a formula, which is counted before it is typed
+    assert {*re.findall(r"\d+\.\d+", said)} == values | counted
+
+
+@pytest.mark.parametrize("name", ["README.md", "book/intro.md"])
+def test_excursions_stand_in_the_order_of_the_contents(name):
+    text = (ROOT / name).read_text(encoding="utf-8").partition("\nExcursions")[2]
+    text = text.partition("\n## ")[0]
+    listed = re.findall(r"\]\([./]*notebooks/(x_\w+)\.ipynb\)", text)
+    contents = (ROOT / "_toc.yml").read_text(encoding="utf-8")
+    assert listed == re.findall(r"file: notebooks/(x_\w+)", contents)
+
+
 @pytest.mark.parametrize("answer", [..., 9])
 def test_the_student_s_page_shows_what_the_check_says(answer):
     _icon, said = repr(check(answer, "1.1")).split(" ", 1)

@@ -61,7 +61,7 @@ TEST = """\
 import tutorial_exercises
 
 result = tutorial_exercises.check("{number}")
-assert result.passed, result.message"""
+assert result.passed, f"{{result.note}} {{result.message}}".strip()"""
 TEST_OF_VALUE = """\
 import tutorial_exercises
 

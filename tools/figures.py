@@ -11,6 +11,7 @@ import base64
 import copy
 import difflib
 import itertools
+import os
 import sys
 from html import escape
 from pathlib import Path
@@ -136,7 +137,11 @@ def prepare(path, notebook, names, format):
 
 
 def hand_over(format):
-    """Let the kernel that this runs in hand over each figure as a file, svg or pdf."""
+    """Let the kernel that this runs in hand over each figure as a file, svg or pdf.
+
+    Of a figure with controls, that is the first picture.
+    """
+    os.environ["TUTORIAL_WIDGETS"] = "first"
     import matplotlib.figure
     from IPython import get_ipython
 

@@ -1,8 +1,10 @@
 """What the notebook holds: the answer to an exercise, and the cell that ran last."""
 
+import ast
 import inspect
 import re
 import sys
+import traceback
 from types import SimpleNamespace
 
 from .compare import describe_error
@@ -36,12 +38,13 @@ def answer_in_notebook(exercise):
         if _could_be(value, exercise) and not name.startswith("_"):
             return value, (
                 f"There is no `{exercise.name}`, so this is about `{name}`, which has "
-                "the same arguments. Rename it: other cells may need it."
+                "the same arguments. If it is your answer, rename it, since other "
+                f"cells may need it; if not, run the cell of `{exercise.name}`."
             )
     raise Wrong(
         f"There is no `{exercise.name}{inspect.signature(exercise.solution)}` in this "
-        "notebook: run the cell that defines it, or define it again if you renamed or "
-        "deleted it."
+        "notebook: run the cell that defines it, and mend it first if it stops with an "
+        "error; or define it again if you renamed or deleted it."
     )
 
 
@@ -58,17 +61,33 @@ def _could_be(value, exercise):
 
 
 def refuse_stale(exercise, answer):
-    """Raise Wrong where the cell that makes a new answer has just stopped."""
+    """Raise Wrong where the cell of a new answer has just stopped before it made it."""
     last = getattr(shell(), "last_execution_result", None)
     error = last and (last.error_before_exec or last.error_in_exec)
     if not error:
         return
     names = names_of(answer) if exercise.is_value else [exercise.name]
-    bound = rf"^(?:(?:def|class) +)?(?:{'|'.join(map(re.escape, names))})\b *[:(=]"
-    if re.search(bound, last.info.raw_cell or "", re.MULTILINE):
+    name = rf"(?:{'|'.join(map(re.escape, names))})\b *"
+    bound = rf"^(?:(?:def|class) +{name}[:(]|{name}(?::|=(?!=)))"  # and no call of it
+    binds = re.compile(bound, re.MULTILINE).search
+    source = last.info.raw_cell or ""
+    if binds(source) and not _is_made(source, binds, error):
         first_line = describe_error(error).split("\n")[0]
         raise Wrong(
             f"The cell you ran before this one stopped with `{first_line}`, so your "
             "answer is still the one from before. Mend that cell, run it, and check "
             "again."
         )
+
+
+def _is_made(source, binds, error):
+    """Whether a cell had run all that binds an answer when it stopped with an error."""
+    names = shell().user_ns
+    frames = traceback.walk_tb(error.__traceback__)
+    line = next((line for frame, line in frames if frame.f_globals is names), 0)
+    try:
+        statements = ast.parse(source).body
+    except SyntaxError:  # also of a magic
+        return False
+    makers = [s for s in statements if binds(ast.get_source_segment(source, s))]
+    return bool(makers) and makers[-1].end_lineno < line

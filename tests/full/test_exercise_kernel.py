@@ -48,12 +48,24 @@ CELLS = {
     "checked after an error elsewhere": 'check(width, "99.1")',
     "another error elsewhere": "log(9)",
     "function checked after an error elsewhere": "check(example_softmax)",
+    "tried wrongly": f"{SOLUTIONS['example_softmax']}\nexample_softmax(9)",
+    "checked after a wrong trial": "check(example_softmax)",
+    "tried in a cell of its own": "example_softmax(9)",
+    "checked after a trial of its own": "check(example_softmax)",
+    "answered, then stopped": "width = 9\nlog(width)",
+    "checked after it was answered": 'check(width, "99.1")',
+    "answered twice": "width = 9\nwidth = log(9)",
+    "checked after the second": 'check(width, "99.1")',
 }
 STOPS = {
     "unreadable",
     "answered wrongly",
     "an error elsewhere",
     "another error elsewhere",
+    "tried wrongly",
+    "tried in a cell of its own",
+    "answered, then stopped",
+    "answered twice",
 }
 
 
@@ -124,6 +136,13 @@ def test_an_answer_whose_cell_stopped_is_not_judged(shown):
     assert "stopped with `SyntaxError: " in card
     assert "your answer is still the one from before" in card
     assert "stopped with `NameError: name 'log' is" in shown["checked after an error"]
+
+
+def test_an_answer_that_was_made_before_its_cell_stopped_is_judged(shown):
+    assert shown["checked after a wrong trial"].startswith("✅")
+    assert shown["checked after a trial of its own"].startswith("✅")
+    assert "stopped" not in shown["checked after it was answered"]
+    assert "the one from before" in shown["checked after the second"]
 
 
 def test_other_errors_before_a_check_do_not_matter(shown):

@@ -74,6 +74,7 @@ def explore(draw, labels=None, on_page=None, **controls):
     ``on_page`` gives some arguments a few values each, as a list, or as a dictionary
     from what a menu calls them. Their combinations, at most nine, are drawn and stored
     with the picture, and on the page of the book menus choose among them.
+    TUTORIAL_WIDGETS=first asks for the first picture without these.
 
     Raises ValueError for a control that is none of these, or whose first value does not
     fit, and for ``on_page`` with more than nine combinations, or without the first.
@@ -82,9 +83,10 @@ def explore(draw, labels=None, on_page=None, **controls):
     names.update(labels or {})
     values = {name: _first(draw, name, control) for name, control in controls.items()}
     menus = _menus(on_page or {}, values)
-    if os.environ.get("TUTORIAL_WIDGETS") == "off" or not find_spec("ipywidgets"):
+    asked = os.environ.get("TUTORIAL_WIDGETS")
+    if asked in ("off", "first") or not find_spec("ipywidgets"):
         metadata = {}
-        if menus and find_spec("IPython"):
+        if menus and asked != "first" and find_spec("IPython"):
             metadata["settings"] = _settings(draw, values, menus, names)
         _show(draw(**values), metadata)
         changed = ", ".join(names.values())
