@@ -23,7 +23,8 @@ SEARCH = re.compile(
 # Scripts that wait for the whole page anyway.
 WAITING = re.compile(
     r'<script(?= (?:data-sd\S+ )?src="[^"]*_static/(?:clipboard|copybutton|design-tabs|'
-    r"doctools|print|scroll|settings|scripts/sphinx-book-theme|togglebutton)\b)"
+    r"doctools|pictures|print|scroll|settings|scripts/sphinx-book-theme|"
+    r"togglebutton)\b)"
 )
 OPTIONS = re.compile(r'<script src="[^"]*/documentation_options\.js[^"]*"></script>')
 QUESTIONS = re.compile(r'<script(?= src="[^"]*_static/predict\.js)')
