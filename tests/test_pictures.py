@@ -1,15 +1,19 @@
 """Pictures of ideas: what each file must hold, and that chapters show what is there."""
 
+import base64
 import re
+import shutil
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 from IPython.core.formatters import DisplayFormatter
 from matplotlib.colors import to_rgb
+from PIL import Image
 from readable import contrast
 
 from tools.notebooks import chapters, code_cells, read_notebook, source_of
+from tools.pictures import FOLDER, draw, drifted
 from tutorial_lib.plotting import show_picture
 from tutorial_lib.plotting.colors import LIGHT
 
@@ -73,9 +77,46 @@ def test_every_picture_is_shown_and_every_one_that_is_shown_exists():
     assert shown == {path.stem for path in PICTURES}
 
 
+@pictures
+def test_a_picture_is_a_png_file_too_of_the_same_drawing_in_the_same_size(path):
+    assert not drifted(path), "run python -m tools pictures"
+    width = int(re.search(r"<svg\b[^>]*\bwidth=\"(\d+)\"", path.read_text("utf-8"))[1])
+    with Image.open(path.with_suffix(".png")) as image:
+        assert image.width == width
+        assert image.convert("RGB").getpixel((0, 0)) == (255, 255, 255)
+    assert path.with_suffix(".png").stat().st_size < 40_000
+
+
+def test_a_picture_that_changed_is_drawn_again_and_no_other(tmp_path, chromium):
+    folder = tmp_path / FOLDER
+    folder.mkdir(parents=True)
+    (tmp_path / "book").symlink_to(ROOT / "book")
+    for path in PICTURES[:2]:
+        shutil.copy(path, folder)
+        shutil.copy(path.with_suffix(".png"), folder)
+    assert draw(tmp_path) == []
+    changed = folder / PICTURES[1].name
+    text = changed.read_text(encoding="utf-8")
+    changed.write_text(text.replace("</svg>", "<g/></svg>"), encoding="utf-8")
+    assert drifted(changed) and draw(tmp_path) == [changed.stem]
+    assert not drifted(changed)
+
+
+def test_notebooks_store_what_jupyterlab_shows_before_anything_has_run():
+    for path in chapters(ROOT):
+        for cell in code_cells(read_notebook(path)):
+            for output in cell["outputs"]:
+                if "image/svg+xml" in output.get("data", {}):
+                    [name] = re.findall(r"show_picture\(\"(\w+)\"\)", source_of(cell))
+                    stored = "".join(output["data"]["image/png"])
+                    drawn = DisplayFormatter().format(show_picture(name))[0]
+                    assert stored == drawn["image/png"], (path.name, cell["id"])
+
+
 def test_a_notebook_stores_a_picture_as_its_text_and_a_photograph_stays_light():
     data, metadata = DisplayFormatter().format(show_picture("masks"))
     assert data["image/svg+xml"].startswith("<svg") and metadata == {}
+    assert base64.b64decode(data["image/png"]).startswith(b"\x89PNG")
     _, metadata = DisplayFormatter().format(show_picture("vision_transformer"))
     assert metadata == {"image/svg+xml": {"needs_background": "light"}}
 

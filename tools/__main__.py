@@ -52,6 +52,7 @@ def _parser():
     option("--otter", metavar="FOLDER", help="masters for otter assign")
     option("--nbgrader", metavar="FOLDER", help="a course for nbgrader")
     option("--key", metavar="FOLDER", help="all solutions in one document")
+    add(_pictures, "draw the pictures that changed as PNG files, too")
     option = add(_figures, "write figures as files for slides and print")
     many = {"action": "append", "default": []}
     option("--chapter", **many, help="for example 6; again for more")
@@ -93,6 +94,12 @@ def _questions(chapter, out):
     from tools.questions import write_questions
 
     print(f"Wrote {write_questions('.', out, chapter)} questions into {out}.")
+
+
+def _pictures():
+    from tools.pictures import draw
+
+    print("\n".join(draw(".")) or "The PNG files agree with the pictures.")
 
 
 def _figures(**options):

@@ -87,6 +87,9 @@ The sign is wrong: the loss is -ln p.
     return F → return -F
 You return the mean. Return the loss of every target: `reduction="none"`.
     , reduction="none" →
+You return a row for each text, with its padding. Keep the targets that each text has, on
+one axis: a boolean mask (batch, token) does both.
+    predictions[mask], targets[mask] → predictions.mT, targets
 right:
     F.cross_entropy(predictions[mask], targets[mask], reduction="none") → -predictions[mask].log_softmax(-1).gather(1, targets[mask][:, None])[:, 0]
 """
