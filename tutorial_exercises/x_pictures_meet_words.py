@@ -54,6 +54,12 @@ def _(answer):
     expected = 200 + 2 * math.log(2)  # two pairs in three have a cosine of 0
     if abs(loss - expected) > 0.01:
         return f"With a scale of 200 expected {expected:.2f}, got {loss:.2f}."
+    loss = answer(vectors, vectors.roll(1, 0), 200.0, 0.0)
+    if not math.isfinite(loss):
+        return (
+            "With a scale of 200 your loss is not finite: the probability of a wrong yes "
+            "rounds to 1, and log(1 - 1) is -inf. Use `F.logsigmoid(-logit)` for a no."
+        )
 
 
 sigmoid_loss.hints = """
