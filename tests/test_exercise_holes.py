@@ -9,15 +9,23 @@ TASKS = {
     task.number: (c, task) for c in [*chapters(), *excursions()] for task in c.exercises
 }
 
-LOGITS = """
-    logits = scale * F.normalize(image_vectors, dim=-1) @ F.normalize(text_vectors, dim=-1).T
+LOSS = """
+def sigmoid_loss(image_vectors, text_vectors, scale, bias):
+    images, texts = (F.normalize(x, dim=-1) for x in (image_vectors, text_vectors))
+    logits = scale * images @ texts.T
     own = torch.eye(len(logits)).bool()
     no = torch.log(1 - torch.sigmoid(logits + bias))
     return -(F.logsigmoid(logits + bias)[own].sum() + no[~own].sum()) / len(logits)
 """
 CORNER = """
+def raster_order(boxes):
     left, top = (boxes[:, :2] - boxes[:, 2:] / 2).unbind(1)
     return (1000 * top + left).argsort().argsort()
+"""
+ORDER = """
+def raster_order(boxes):
+    left, top = (boxes[:, :2] - boxes[:, 2:] / 2).double().unbind(1)
+    return (2**20 * top + left).argsort().argsort().float()
 """
 # number, why it is wrong, the answer
 WRONG = [
@@ -105,15 +113,15 @@ def greedy_gap(costs):
         left[query] = left[:, i] = 100
     return total - costs[queries, objects].sum().item()
 """),
-    ("17.3", "a weighted sum in place of an order", f"def raster_order(boxes):{CORNER}"),
-    ("17.3", "floats", f"def raster_order(boxes):{CORNER.rstrip()}.float()"),
+    ("17.3", "a weighted sum in place of an order", CORNER),
+    ("17.3", "floats", ORDER),
     ("S.3", "rounded up", """
 def cache_size(num_tokens, num_layers, global_every, window, num_kv_heads, d_k):
     whole = round(num_layers / global_every)
     tokens = whole * num_tokens + (num_layers - whole) * min(window, num_tokens)
     return 2 * num_kv_heads * d_k * tokens
 """),
-    ("P.1", "log of 1 - 1", f"def sigmoid_loss(image_vectors, text_vectors, scale, bias):{LOGITS}"),
+    ("P.1", "log of 1 - 1", LOSS),
 ]  # fmt: skip
 
 

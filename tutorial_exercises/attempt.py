@@ -28,8 +28,8 @@ CHANGED = (
     "`x[m] = …`, `shuffle(x)`). Work on a copy: the caller needs the original."
 )
 CHANGED_MODULE = (
-    "Your code changed the weights of a module that it was given. Work on copies of the "
-    "weights, or on a `copy.deepcopy` of the module: the caller needs the original."
+    "Your code changed the weights of a module that it was given. Work on copies of "
+    "the weights, or on a `copy.deepcopy` of the module: the caller needs the original."
 )
 NO_GRADIENT = (
     "No gradient reaches one of the inputs: a `.detach()`, `.item()`, `.tolist()`, "

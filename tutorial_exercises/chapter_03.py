@@ -156,7 +156,6 @@ Your softmax runs over the queries. Each query's weights sum to 1 over the keys:
 right:
     queries @ keys.mT → torch.cat([queries, torch.ones(len(queries), 1)], 1)
     and - norms / 2) → @ torch.cat([keys, -norms[:, None] / 2], 1).mT)
-    norms / 2 → norms / 2 - queries.square().sum(dim=-1, keepdim=True) / 2
 """
 
 

@@ -7,8 +7,8 @@ from .compare import describe
 from .exercise import Wrong
 
 REMEMBERS = (
-    "Your test refuses a right function that it accepted before it had found something, "
-    "so it remembers earlier calls: in a global variable, or in a default value such as "
+    "Your test refuses a right function that it accepted before it had found anything, "
+    "so it remembers earlier calls: in a global variable, or in a default value like "
     "`found=[]`. Let each call begin anew."
 )
 

@@ -29,8 +29,8 @@ def _(image_vectors, text_vectors, scale, bias):
         for j, text in enumerate(texts):
             product = sum(a * b for a, b in zip(image, text, strict=True))
             cosine = product / math.hypot(*image) / math.hypot(*text)
-            yes = 1 / (1 + math.exp(-(scale * cosine + bias)))
-            total -= math.log(yes if i == j else 1 - yes)
+            logit = scale * cosine + bias
+            total += math.log(1 + math.exp(-logit if i == j else logit))
     return torch.tensor(total / len(images))
 
 
