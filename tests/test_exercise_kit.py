@@ -25,6 +25,7 @@ from tutorial_exercises import check, hint, progress, solution, use
 from tutorial_exercises.check import CHECKED
 from tutorial_exercises.exercise import EXERCISES
 from tutorial_exercises.sandbox import TimeUp, call_within
+from tutorial_exercises.verdict import false_alarms, first_unseen, verdict
 
 assert Chapter(99).exercises
 CHAPTER_4 = importlib.util.find_spec("tutorial_exercises.chapter_04").origin
@@ -675,3 +676,68 @@ def test_a_student_is_not_blamed_for_what_the_author_wrote():
             card = check(lambda x: x, "98.1")
         assert card.status == "unknown"
         assert f"Exercise 98.1 · Made up: {message}" in card.message
+
+
+# --- Answers that are tests, modules and indices ------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("returned", "passes"),
+    [
+        *[(True, True), (numpy.True_, True), (torch.tensor(True), True)],
+        *[(1, False), (1.0, False), (torch.tensor(1), False), ("True", False)],
+        *[(torch.tensor([True]), False), (torch.ones(2).bool(), False)],
+    ],
+)
+def test_a_verdict_is_true_or_false(returned, passes):
+    card = judge(lambda x: returned, demand=lambda answer: not verdict(answer, 1) or "")
+    assert card.passed == passes
+    assert passes or card.message.startswith("Return True or False, not ")
+
+
+def test_a_test_that_remembers_earlier_calls_is_told_so():
+    def right(found=None):
+        return lambda x: x < 0
+
+    def demand(answer):
+        good, bad = {"one": 1}, {"minus one": -1}
+        assert false_alarms(answer, good, bad) == ([], False)
+        return first_unseen(answer, good, bad, {"minus one": "Look."}, "Numbers")
+
+    def sticky(x, found=[]):  # noqa: B006
+        found += [x] * (x < 0)
+        return bool(found)
+
+    assert judge(right(), right=right(), demand=demand).passed
+    assert (
+        "remembers earlier calls" in judge(sticky, right=right(), demand=demand).message
+    )
+
+
+def test_a_module_whose_weights_change_is_named():
+    def right(x, layer):
+        return x @ layer.weight.T
+
+    def zeroed(x, layer):
+        layer.bias.data.zero_()
+        return layer(x)
+
+    def deleted(x, layer):
+        layer.bias = None
+        return layer(x)
+
+    for answer in (zeroed, deleted):
+        card = judge(answer, torch.ones(2, 3), nn.Linear(3, 4), right=right)
+        assert "changed the weights of a module" in card.message
+    assert judge(right, torch.ones(2, 3), nn.Linear(3, 4), right=right).passed
+
+
+def test_indices_are_whole_numbers():
+    def right(x):
+        return x.argsort()
+
+    x = torch.tensor([3.0, 1.0, 2.0])
+    assert judge(lambda x: x.argsort().int(), x, right=right).passed
+    message = judge(lambda x: x.argsort().float(), x, right=right).message
+    assert "The values are right, but of torch.float32: use `.long()`." in message
+    assert "values differ" in judge(lambda x: x, x, right=right).message

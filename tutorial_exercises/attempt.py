@@ -27,6 +27,10 @@ CHANGED = (
     "Your code changed one of its inputs in place (`masked_fill_`, `x += …`, "
     "`x[m] = …`, `shuffle(x)`). Work on a copy: the caller needs the original."
 )
+CHANGED_MODULE = (
+    "Your code changed the weights of a module that it was given. Work on copies of "
+    "the weights, or on a `copy.deepcopy` of the module: the caller needs the original."
+)
 NO_GRADIENT = (
     "No gradient reaches one of the inputs: a `.detach()`, `.item()`, `.tolist()`, "
     "`torch.tensor(…)` or `torch.no_grad()` cuts the graph before it."
@@ -65,6 +69,7 @@ class Attempt:
     def __call__(self, *inputs):
         """Call the answer and return its output; copies of its inputs are kept."""
         self.inputs = copied(inputs)
+        before = copied([states(value) for value in inputs])
         self.output = None
         if self.exercise.is_value:
             self.output = self.answer
@@ -74,6 +79,9 @@ class Attempt:
                 raise Wrong("Your code returned None. Is there a `return` at the end?")
             if not alike(inputs, self.inputs, 0):
                 raise Wrong(CHANGED)
+            if not alike([states(value) for value in inputs], before, 0):
+                self.inputs = None  # what a mistake gives for them, no one knows now
+                raise Wrong(CHANGED_MODULE)
             self._require_all_parts()
         if unusual(self.output) and not unusual(self.expected()):
             raise Wrong(unusual(self.output))
@@ -253,6 +261,11 @@ class Attempt:
         for name, value in zip(names, self.inputs, strict=False):
             arguments.append(f"{name} = {describe(value)}")
         return f"\nIt was called with {', '.join(arguments)}."
+
+
+def states(value):
+    """Return the weights and buffers of a module by their names; none of another."""
+    return dict(value.state_dict()) if isinstance(value, nn.Module) else {}
 
 
 def names_read(tree):

@@ -300,6 +300,7 @@ def _():
     yield label, 2 * torch.randn(4, 6), 1.5
     label = "large scores do not overflow"
     yield label, torch.tensor([[300.0, 299.0], [0.0, 1.0]]), 300.0
+    yield label, torch.tensor([[300.0, 299.0], [0.0, 1.0]]), 0.5
 
 
 weights_or_nothing.hints = """

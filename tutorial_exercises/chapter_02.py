@@ -124,6 +124,9 @@ def _(answer):
     bandwidths = torch.tensor([0.5, 3.0], requires_grad=True)
     answer(torch.randn(4, 2), torch.randn(3, 2), bandwidths)
     answer.gradients(bandwidths)
+    keys = torch.randn(3, 2)
+    answer(keys, keys, bandwidths)  # a query may be a key: its distance is 0
+    answer.gradients(bandwidths)
 
 
 scores_by_bandwidths.hints = """

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from tutorial_exercises import Exercise
-from tutorial_exercises.verdict import false_alarms, verdict
+from tutorial_exercises.verdict import false_alarms, memory, verdict
 from tutorial_exercises.watch import Watch
 from tutorial_lib.attention import masked_softmax, scaled_dot_product_attention
 
@@ -79,9 +79,10 @@ def distance_attention(queries, keys, values, bandwidth):
 @distance_attention.oracle
 def _(queries, keys, values, bandwidth):
     outputs = []
-    for query in queries:
-        apart = torch.stack([(query - key).square().sum() for key in keys])
-        outputs.append((-apart / (2 * bandwidth**2)).softmax(dim=0) @ values)
+    for query in queries.double():  # which may lie far from all keys
+        apart = torch.stack([(query - key.double()).square().sum() for key in keys])
+        weights = (-apart / (2 * bandwidth**2)).softmax(dim=0)
+        outputs.append(weights.float() @ values)
     return torch.stack(outputs)
 
 
@@ -101,6 +102,16 @@ def _(answer):
             "The outputs are right, but you computed the distances. Use "
             "queries @ keys.mT and the norms of the keys only."
         )
+    # Queries that are long, and orthogonal to all keys: ‖q‖² swallows all else.
+    queries, keys = torch.randn(4, 3), torch.randn(5, 3)
+    queries[:, 2], keys[:, 2] = 10_000, 0
+    answer(queries, keys, torch.randn(5, 2), 1.0)
+    if answer.same():
+        return (
+            "For short queries the outputs are right, for long ones they are not: "
+            "‖q‖² is part of your scores, and float32 rounds all else away beside it. "
+            "It is the same for every key, so leave it out."
+        )
 
 
 distance_attention.hints = """
@@ -114,6 +125,10 @@ This is the plain dot product: -‖k‖² / 2 and the division by bandwidth² ar
     (queries @ keys.mT - norms / 2) / bandwidth**2 → queries @ keys.mT
 -‖k‖² / 2 is missing from the scores. (What is the same for all keys, as ‖q‖², cancels.)
     queries @ keys.mT - norms / 2 → queries @ keys.mT
+For short queries the outputs are right, for long ones they are not: ‖q‖² is part of
+your scores, and float32 rounds all else away beside it. Leave it out: it is the same for
+every key.
+    queries @ keys.mT - norms / 2 → … - queries.square().sum(dim=-1, keepdim=True) / 2
 You subtract ‖k‖² whole. Half of it belongs to q · k, as ‖q - k‖² contains 2 q · k.
     norms / 2 → norms
 ‖q - k‖² contains the dot product twice: 2 q · k. Yours has it once.
@@ -141,7 +156,6 @@ Your softmax runs over the queries. Each query's weights sum to 1 over the keys:
 right:
     queries @ keys.mT → torch.cat([queries, torch.ones(len(queries), 1)], 1)
     and - norms / 2) → @ torch.cat([keys, -norms[:, None] / 2], 1).mT)
-    norms / 2 → norms / 2 - queries.square().sum(dim=-1, keepdim=True) / 2
 """
 
 
@@ -383,6 +397,7 @@ for bug, attention in BROKEN.items():
     def _(answer, bug=bug, attention=attention):
         if not verdict(answer, attention):
             return f"This bug passes your test unseen. {ADVICE[bug]}"
+        return memory(answer, RIGHT)
 
 
 finds_bug.hints = """

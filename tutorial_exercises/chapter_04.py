@@ -38,6 +38,9 @@ def _():
     yield "as many queries as keys", torch.ones(2, 4).bool(), 4
     padded = torch.tensor([[0, 0, 1, 1, 1, 1], [0, 0, 0, 0, 0, 1], [1, 1, 1, 1, 1, 1]])
     yield "nothing attends to padding", padded.bool(), 3
+    # Texts padded behind the prompt, and continued: padding in the middle, or at the end
+    padded = torch.tensor([[1, 1, 0, 0, 1, 1], [1, 1, 1, 1, 1, 1], [1, 0, 0, 0, 1, 0]])
+    yield "nothing attends to padding", padded.bool(), 3
 
 
 cached_mask.hints = """
@@ -383,7 +386,7 @@ def _(answer):
 
 @leaks.demand("finds ten leaks")
 def _(answer):
-    return first_unseen(answer, LEAKY, ADVICE, "Leaks")
+    return first_unseen(answer, CAUSAL, LEAKY, ADVICE, "Leaks")
 
 
 leaks.hints = """

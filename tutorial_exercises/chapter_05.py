@@ -71,6 +71,9 @@ def _():
     label = "three sentences, two of them padded"
     rows = targets([6, 4, 8, 5], [7], [5, 4])
     yield label, model, state_after(model, 3, 2, 3), rows
+    surprised = translator(9)
+    surprised.decoder.out.weight.mul_(60)  # of e^-104 and less float32 makes 0
+    yield label, surprised, state_after(surprised, 3, 2, 3), rows
 
 
 @log_probability.demand("words of which nothing is known have equal probabilities")
@@ -278,8 +281,9 @@ def _(model, state, beginning, max_new_tokens):
 class TokenCounter(nn.Module):
     """A model that goes on with 4 plus the number of tokens it has read, up to 29."""
 
-    def decode_step(self, tokens, count):
-        count = count + tokens.shape[1]
+    def decode_step(self, tokens, state):
+        """Return logits and the new state, which is the number of tokens so far."""
+        count = state + tokens.shape[1]
         return F.one_hot(torch.tensor([min(4 + count, 29)]), 30).float(), count
 
 

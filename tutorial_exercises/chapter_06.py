@@ -4,6 +4,7 @@ import torch
 from torch import nn
 
 from tutorial_exercises import Exercise
+from tutorial_exercises.compare import alike
 from tutorial_lib.attention import AdditiveAttention, masked_softmax
 from tutorial_lib.masks import padding_mask
 from tutorial_lib.seq2seq import AttentionDecoder, Encoder, Seq2Seq
@@ -360,6 +361,19 @@ def _(answer):
     weights = answer.build(3, 6, 8).parameters()
     answer(*tokens())
     answer.gradients(*weights)
+
+
+@DotProductAttention.demand("queries and keys of different sizes")
+def _(answer):
+    module = answer.build(3, 6, 8)
+    queries, keys, values = tokens()
+    outputs = answer(queries, keys, values)
+    attended = module.attend(queries, module.W_K(keys), values)
+    if not alike(attended, outputs, 1e-5):
+        return (
+            "`forward` is right, but `attend` is not: with the keys that `W_K` has "
+            "projected, as a decoder keeps them, it has to give the same outputs."
+        )
 
 
 DotProductAttention.hints = """

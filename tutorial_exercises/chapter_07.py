@@ -161,7 +161,7 @@ def _(answer):
 
 @sees_order.demand("finds seven layers that see the order")
 def _(answer):
-    return first_unseen(answer, ORDERED, ADVICE, "Layers")
+    return first_unseen(answer, EQUIVARIANT, ORDERED, ADVICE, "Layers")
 
 
 sees_order.hints = """

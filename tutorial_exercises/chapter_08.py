@@ -45,7 +45,7 @@ def _(answer):
 
 @is_wrong_split.demand("finds seven wrong splits")
 def _(answer):
-    return first_unseen(answer, WRONG, ADVICE, "Wrong splits")
+    return first_unseen(answer, RIGHT, WRONG, ADVICE, "Wrong splits")
 
 
 is_wrong_split.hints = """

@@ -47,7 +47,10 @@ def _():
 @normalize_layer.demand("the equation itself, without PyTorch's layer norm")
 def _(answer):
     message = "Write the equation itself, without PyTorch's own layer norm."
-    with mock.patch.object(torch, "layer_norm", side_effect=Wrong(message)):
+    with (
+        mock.patch.object(torch, "layer_norm", side_effect=Wrong(message)),
+        mock.patch.object(torch, "native_layer_norm", side_effect=Wrong(message)),
+    ):
         answer(torch.randn(2, 5, 4), torch.ones(4), torch.zeros(4))
 
 

@@ -24,8 +24,8 @@ def _(logits, tokens, lengths):
     losses = []
     for text, row, length in zip(tokens, logits, lengths, strict=True):
         for t in range(int(length) - 1):
-            powers = (row[t] - row[t].max()).exp()
-            losses.append(-(powers[text[t + 1]] / powers.sum()).log())
+            below = row[t] - row[t].max()
+            losses.append(below.exp().sum().log() - below[text[t + 1]])
     return torch.stack(losses) if losses else logits.new_zeros(0)
 
 
@@ -43,6 +43,9 @@ def padded(*lengths):
 def _():
     yield "the losses of one text without padding", *padded(6)
     yield "the losses of texts of different lengths", *padded(6, 3, 1, 4)
+    logits, *others = padded(6, 3, 1, 4)
+    logits = (60 * logits).detach().requires_grad_()  # some p are 0 in float32
+    yield "the losses of texts of different lengths", logits, *others
 
 
 @next_token_losses.demand("gradients reach the logits")
@@ -124,6 +127,7 @@ def _():
         yield "each row keeps its own tokens", torch.tensor(rows).log() + 3, p
     for p in (0.02, 0.3, 0.7):
         yield "large vocabularies, and logits of any size", 4 * torch.randn(3, 30), p
+        yield "large vocabularies, and logits of any size", torch.randn(3, 30) + 90, p
 
 
 keep_min_p.hints = """
@@ -285,6 +289,8 @@ def _():
     yield "the perplexity of one text", Model(), texts(7)
     yield "the perplexity of texts of different lengths", Model(), texts(9, 2, 4, 5)
     yield "two tokens are a text, too", Model(), texts(2, 2)
+    # The probability of a long text is less than the smallest number of float32.
+    yield "the perplexity of texts of different lengths", Model(), texts(150, 4)
 
 
 perplexity_of.hints = """

@@ -102,7 +102,7 @@ def _(model, x, token):
         for _ in range(2):
             changed = x.clone()
             changed[i] += 2 * torch.rand(x.shape[1]) + 0.5
-            if (model(changed)[token] != before).any():
+            if (model(changed)[token] - before).abs().max() > 1e-3:
                 seen[i] = True
     return seen
 
@@ -135,6 +135,20 @@ def causal(x):
     return x.cumsum(dim=0)
 
 
+def sums_of_two(x):
+    """Return the sum of each token and the one before, as a difference of two sums.
+
+    Earlier tokens cancel, but for what float32 rounds.
+    """
+    sums = x.cumsum(dim=0)
+    return 4 + sums - torch.cat((torch.zeros(2, x.shape[1]), sums[:-2]))
+
+
+def the_one_before(x):
+    """Return for each token the one before, and for the first the last."""
+    return x.roll(1, dims=0)
+
+
 @seen_from.cases
 def _():
     for shift in (0, 2):
@@ -143,9 +157,11 @@ def _():
         yield label, windows(4, shift), torch.randn(8, 3), 0
     for token in (2, 6):
         yield "a causal model", causal, torch.randn(7, 4), token
+        yield "a causal model", sums_of_two, torch.rand(7, 4), token
     label = "models that use differences, or one dimension, of each token"
     yield label, uses_differences, torch.randn(12, 4), 4
     yield label, uses_the_last_dimension, torch.randn(12, 4), 4
+    yield label, the_one_before, torch.randn(5, 4), 2
 
 
 seen_from.hints = """
@@ -176,6 +192,12 @@ You mark the tokens that change nothing. Mark those that do.
     seen[i] = not torch.allclose(model(changed)[token], before) → seen[i] = torch.allclose(model(changed)[token], before)
 You compare the outputs at all tokens. Compare only the output at the given token.
     .allclose(model(changed)[token], before) → .equal(model(changed), model(x))
+You mark tokens that change the output in the last digit only. That is rounding: compare
+by `torch.allclose`.
+    .allclose(model(changed)[token], before) → .equal(model(changed)[token], before)
+The token itself is always marked. A model may let it see the other tokens only.
+    return seen → seen[token] = True
+        return seen
 Include the token itself, if changing it changes its output.
     return seen → seen[token] = False
         return seen

@@ -132,6 +132,7 @@ def _():
     for _ in range(6):
         label = "negative costs, and as many queries as objects"
         yield label, 10 * torch.randn(4, 4)
+    yield "more queries than objects", torch.randint(200, 900, (5, 4)) * 1.0
 
 
 greedy_gap.hints = """
@@ -211,6 +212,8 @@ def _():
     yield "a wide object, whose left edge lies left of its center", torch.tensor(wide)
     for count in (1, 4, 5):
         yield "random boxes", torch.rand(count, 4)
+    near = [[0.75, 0.5, 0.25, 0.25], [0.25, 0.5 + 2**-12, 0.25, 0.25]]
+    yield "random boxes", torch.tensor(near)  # tops nearly equal, and yet not
 
 
 raster_order.hints = """

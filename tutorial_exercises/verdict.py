@@ -1,6 +1,16 @@
 """The verdict of an answer that is itself a test of other functions."""
 
+import numpy
+import torch
+
+from .compare import describe
 from .exercise import Wrong
+
+REMEMBERS = (
+    "Your test refuses a right function that it accepted before it had found anything, "
+    "so it remembers earlier calls: in a global variable, or in a default value like "
+    "`found=[]`. Let each call begin anew."
+)
 
 
 def verdict(answer, *inputs):
@@ -18,8 +28,10 @@ def verdict(answer, *inputs):
             "An assertion fails in your test, which ends it. Return the verdict "
             "instead: True where something is wrong, else False."
         ) from None
-    if returned not in (True, False):
-        raise Wrong("Return True or False.")
+    single = torch.is_tensor(returned) and not returned.ndim
+    truths = (bool, numpy.bool_)
+    if not isinstance(returned.item() if single else returned, truths):
+        raise Wrong(f"Return True or False, not {describe(returned)}.")
     return bool(returned)
 
 
@@ -36,7 +48,14 @@ def false_alarms(answer, right, faulty):
     return alarms, sum(missed) > len(missed) / 2
 
 
-def first_unseen(answer, faulty, advice, kind):
+def memory(answer, right):
+    """Return what to tell where an answer refuses what it has accepted, or None."""
+    if any(verdict(answer, function) for function in right.values()):
+        return REMEMBERS
+    return None
+
+
+def first_unseen(answer, right, faulty, advice, kind):
     """Return what to tell of the first faulty function that an answer accepts, or None.
 
     ``kind`` names what is found, "Leaks"; those that are still hidden are not named.
@@ -48,3 +67,4 @@ def first_unseen(answer, faulty, advice, kind):
             named = "\n  ✓ ".join([count, *found])
             return f"{named}\nThe next one passes your test unseen. {advice[name]}"
         found.append(name)
+    return memory(answer, right)

@@ -173,6 +173,7 @@ def _():
     yield "a text shorter than the window", 300, 62, 6, 1024, 16, 128
     yield "every layer global", 5000, 4, 1, 128, 2, 64
     yield "a window and a global layer in turn", 5000, 36, 2, 128, 8, 64
+    yield "Gemma 3 27B after 100,000 tokens", 100_000, 65, 6, 1024, 16, 128
 
 
 cache_size.hints = """

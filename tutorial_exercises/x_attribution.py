@@ -191,9 +191,9 @@ def _(metric, inputs, attributions, k, blank):
     return metric(inputs) - metric(occluded)
 
 
-def product(words):
+def product(inputs):
     """Return a number for each text, in which the words interact."""
-    x = words.float()
+    x = inputs.float()
     return x.sqrt().sum(dim=1) + (x[:, 1:] * x[:, :-1]).sum(dim=1)
 
 

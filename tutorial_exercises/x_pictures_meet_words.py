@@ -29,8 +29,8 @@ def _(image_vectors, text_vectors, scale, bias):
         for j, text in enumerate(texts):
             product = sum(a * b for a, b in zip(image, text, strict=True))
             cosine = product / math.hypot(*image) / math.hypot(*text)
-            yes = 1 / (1 + math.exp(-(scale * cosine + bias)))
-            total -= math.log(yes if i == j else 1 - yes)
+            logit = scale * cosine + bias
+            total += math.log(1 + math.exp(-logit if i == j else logit))
     return torch.tensor(total / len(images))
 
 
@@ -54,6 +54,12 @@ def _(answer):
     expected = 200 + 2 * math.log(2)  # two pairs in three have a cosine of 0
     if abs(loss - expected) > 0.01:
         return f"With a scale of 200 expected {expected:.2f}, got {loss:.2f}."
+    loss = answer(vectors, vectors.roll(1, 0), 200.0, 0.0)
+    if not math.isfinite(loss):
+        return (
+            "With a scale of 200 your loss is not finite: the probability of a wrong yes "
+            "rounds to 1, and log(1 - 1) is -inf. Use `F.logsigmoid(-logit)` for a no."
+        )
 
 
 sigmoid_loss.hints = """
