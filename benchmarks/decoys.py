@@ -65,7 +65,7 @@ def measures_of(chapter, model):
     maps = chapter["maps_of"](model, test.images)
     maps["nearest neighbor"] = chapter["nearest_neighbor"]
     chapter["vit"] = model  # the one from which `measure` deletes
-    columns = "hit rate", "mass", "accuracy after deletion"
+    columns = "hit rate", "mass", "accuracy without best cell"
     rows = {}
     for name, weights in maps.items():
         measured = zip(columns, chapter["measure"](weights), strict=True)
