@@ -5,8 +5,9 @@
 The cells of the chapter that define scenes, model, losses and training are run as they
 are. By overlap every query whose box has an IoU above 0.5 with an object is trained on
 this object, beside the matched one. In raster order query 0 is trained on the first
-object, row by row, query 1 on the second, and so on. Every run is a row of
-matching.csv; a run that has its row is not repeated.
+object, row by row, query 1 on the second, and so on. Two more models learn by matching:
+one whose object queries begin equal, and one whose queries do not attend to each other.
+Every run is a row of matching.csv; a run that has its row is not repeated.
 """
 
 import argparse
@@ -30,7 +31,9 @@ CELLS = {
     "metrics",
     "overlap-match",
 }
-RULES = "matching", "overlap", "raster order"
+EQUAL = "matching, equal queries"
+ALONE = "matching, no self-attention"
+RULES = "matching", "overlap", "raster order", EQUAL, ALONE
 KEY = "rule", "steps", "seed"
 PRETRAINING = 600  # steps, as in the chapter
 
@@ -43,14 +46,27 @@ def rule_of(chapter, name):
         order = sorted(range(len(corners)), key=lambda i: corners[i].flip(0).tolist())
         return torch.arange(len(order)), torch.tensor(order)
 
-    rules = chapter["match"], chapter["match_by_overlap"], in_raster_order
-    return dict(zip(RULES, rules, strict=True))[name]
+    rules = {"overlap": chapter["match_by_overlap"], "raster order": in_raster_order}
+    return rules.get(name, chapter["match"])
+
+
+@torch.no_grad()
+def change(model, name):
+    """Make the object queries equal, or keep them from attending to each other."""
+    if name == EQUAL:
+        model.object_queries[:] = model.object_queries[0]
+    if name == ALONE:
+        for layer in model.decoder_layers:
+            for parameter in layer.attention.W_O.parameters():
+                parameter.zero_()
+                parameter.requires_grad_(False)  # so it stays 0
 
 
 def train(chapter, rule, steps, seed):
     torch.manual_seed(seed)
     backbone = chapter["pretrained_backbone"](64, num_steps=PRETRAINING)
     model = chapter["DETR"](backbone, num_queries=5, d_model=64)
+    change(model, rule)
     chapter["train"](model, steps, rule_of(chapter, rule))
     return model
 

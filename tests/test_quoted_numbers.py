@@ -90,6 +90,16 @@ def quotes_of_matching():
             ends = sorted({f"{run:.2f}" for run in runs})
             cells.append("–".join([ends[0], *ends[1:][-1:]]))
         yield "17", "exercise-3-told", f"| {rule} | {cells[0]} | {cells[1]} |"
+    rows = RESULTS.read(BENCHMARKS, "matching.csv", rule="matching, no self-attention")
+    runs = RESULTS.column(rows, "AP")
+    yield "17", "duplicates-rule", f"AP is {min(runs):.2f}–{max(runs):.2f}, with"
+    runs = RESULTS.column(rows, "duplicates")
+    told = f"{min(runs):.2f}–{max(runs):.2f} duplicates per digit (two seeds)"
+    yield "17", "duplicates-rule", told
+    assert len(rows) == 2
+    [row] = RESULTS.read(BENCHMARKS, "matching.csv", rule="matching, equal queries")
+    told = f"With queries that begin equal, the AP is {float(row['AP']):.2f}."
+    yield "17", "train-told", told
 
 
 def quotes_of_sentence_length():
