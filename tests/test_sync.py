@@ -279,7 +279,7 @@ def test_the_tag_of_the_version_is_taken_unless_it_is_there_already(root):
 
 @pytest.mark.parametrize("wrong", ['a"b', "two words", "../x", "--all", "a..b", "end/"])
 def test_what_is_no_ref_is_refused(root, wrong):
-    with pytest.raises(ValueError, match=r"give one like v2\.0\.0"):
+    with pytest.raises(ValueError, match=r"give one like v3\.0\.0"):
         write_repository(root, FORK, wrong)
     assert read_repository(root) == ("", "")
 
