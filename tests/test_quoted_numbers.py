@@ -50,6 +50,15 @@ def quotes_of_learning_curves():
     yield "05", "curves-told", "took 12,000 pairs and attention 1,500,"
     yield "05", "closing", f"reached {few} with an eighth of the training pairs"
     assert larger[6000] < few <= larger[12000] and max(fixed.values()) < few
+    short = {"steps": "658", "seed": "0", "learning_rate": "0.005", "pairs": "6000"}
+    [quick] = RESULTS.read(BENCHMARKS, "one_vector.csv", model="attention", **short)
+    slow = {**short, "steps": "2632", "model": "fixed context 256, dropout"}
+    [best] = RESULTS.read(BENCHMARKS, "one_vector.csv", **slow)
+    match = round(float(quick["unseen, 2 clauses"]), 2)
+    told = f"{match} of two clauses right after {quick['seconds']} seconds"
+    yield "06", "compare-rule", told
+    told = f"gets {larger[6000]:.2f} after {best['seconds']}."
+    yield "06", "compare-rule", told
     attention = learning_curve("attention")
     for curve in (fixed, larger, attention):
         points = [f"{curve[pairs]:.2f}" for pairs in sorted(curve)]
