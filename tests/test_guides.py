@@ -57,7 +57,7 @@ def numbers_in(text):
     """Return the numbers of a list of chapters such as "5, 6 and 10 to 12"."""
     numbers = set()
     for first, last in re.findall(r"(\d+)(?: to (\d+))?", text):
-        numbers |= {*range(int(first), int(last or first) + 1)}
+        numbers.update(range(int(first), int(last or first) + 1))
     return numbers
 
 

@@ -11,6 +11,7 @@ HEAVY = ["IPython", "PIL", "ipywidgets", "matplotlib", "nbclient"]
 HEAVY += ["nbformat", "pandas", "pooch", "requests", "sacrebleu"]
 HEAVY += ["scipy", "sklearn", "torchvision"]
 DRAWING = {  # what others import where something is drawn
+    "tools.pictures",
     "tutorial_lib.plotting.figure",
 }
 PROGRAM = """

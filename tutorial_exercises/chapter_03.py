@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from tutorial_exercises import Exercise
-from tutorial_exercises.verdict import false_alarms, memory, verdict
+from tutorial_exercises.verdict import false_alarms, verdict, what_it_remembers
 from tutorial_exercises.watch import Watch
 from tutorial_lib.attention import masked_softmax, scaled_dot_product_attention
 
@@ -397,7 +397,7 @@ for bug, attention in BROKEN.items():
     def _(answer, bug=bug, attention=attention):
         if not verdict(answer, attention):
             return f"This bug passes your test unseen. {ADVICE[bug]}"
-        return memory(answer, RIGHT)
+        return what_it_remembers(answer, RIGHT)
 
 
 finds_bug.hints = """

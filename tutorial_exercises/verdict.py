@@ -48,7 +48,7 @@ def false_alarms(answer, right, faulty):
     return alarms, sum(missed) > len(missed) / 2
 
 
-def memory(answer, right):
+def what_it_remembers(answer, right):
     """Return what to tell where an answer refuses what it has accepted, or None."""
     if any(verdict(answer, function) for function in right.values()):
         return REMEMBERS
@@ -67,4 +67,4 @@ def first_unseen(answer, right, faulty, advice, kind):
             named = "\n  ✓ ".join([count, *found])
             return f"{named}\nThe next one passes your test unseen. {advice[name]}"
         found.append(name)
-    return memory(answer, right)
+    return what_it_remembers(answer, right)
