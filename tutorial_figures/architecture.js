@@ -2,7 +2,7 @@
 
 // As many units of the drawing are one em of its letters.
 const UNITS = 13;
-const MOST = 1.15;
+const MOST = 1.07;
 
 // The node is placed in em, so that the size of the letters scales all.
 function placeAt(node, [x, y, width, height]) {
