@@ -111,26 +111,6 @@ def quotes_of_matching():
     yield "17", "train-told", told
 
 
-def quotes_of_sentence_length():
-    """Yield (chapter, cell, text) for chapter 11's table and the rival named there."""
-
-    def seconds(model, tokens):
-        rows = RESULTS.read(
-            BENCHMARKS, "sentence_length.csv", model=model, tokens=tokens
-        )
-        return f"{RESULTS.median(rows, 'epoch_seconds'):.1f}"
-
-    for tokens in ("10", "20", "40", "80", "160"):
-        cells = [tokens]
-        for model in ("no attention", "additive attention", "Transformer"):
-            cells.append(seconds(model, tokens))
-        yield "11", "why", f"| {' | '.join(cells)} |"
-    short, long = (
-        seconds("attention not fed back", tokens) for tokens in ("10", "160")
-    )
-    yield "11", "why-told", f"{short} seconds at 10 tokens, {long} at 160"
-
-
 def quotes_of_chapter_6():
     """Yield (chapter, cell, text) for what chapter 11 tells of chapter 6's model."""
     [table] = cell_of("06", "compare-table")["outputs"]
@@ -267,7 +247,6 @@ QUOTES = [
     *quotes_of_captions(),
     *quotes_of_decoys(),
     *quotes_of_matching(),
-    *quotes_of_sentence_length(),
     *quotes_of_chapter_6(),
     *quotes_of_llama(),
     *quotes_of_clothes(),
