@@ -5,8 +5,8 @@
 ## make pdf            print it into _build/attention-made-visible.pdf (needs Chromium)
 ## make slides CH=06   make slides of chapter 6 in _build/slides (no CH: of all)
 ## make lint           check the style of the code
-## make test           lint and book, then run every notebook and the tests
-## make test-all       the same, and what stands in tests/full
+## make test           lint and book, then run every chapter and the tests
+## make test-all       the same, every excursion, and what stands in tests/full
 ## make colab-test     run the notebooks as Google Colab would (CH=06: one)
 ## make notebooks      run the notebooks that changed (CH=02: chapter 2 only)
 ## make requirements   pin the versions in all environments anew
@@ -146,10 +146,10 @@ PYTEST = PYTHONHASHSEED=0 $(FULL)/bin/python -m pytest -n logical --dist loadfil
 	--nbval-sanitize-with tests/nbval.cfg
 
 test: lint book $(FULL)/models
-	$(PYTEST) notebooks tests --ignore=tests/full
+	$(PYTEST) $(sort $(wildcard notebooks/[0-9]*.ipynb)) tests --ignore=tests/full
 
 test-rest: $(FULL)/models book
-	$(if $(wildcard tests/full),$(PYTEST) tests/full)
+	$(PYTEST) $(sort $(wildcard notebooks/x_*.ipynb tests/full))
 
 test-all: test test-rest
 

@@ -85,14 +85,18 @@ def test_a_python_that_does_not_fit_is_refused_in_a_sentence(clone):
 
 def test_test_leaves_out_what_test_all_has_beyond_it(clone):
     (clone / "tests" / "full").mkdir(parents=True)
+    (clone / "notebooks").mkdir(exist_ok=True)
+    for name in ("01_keys", "02_masks", "x_cost"):
+        (clone / "notebooks" / f"{name}.ipynb").touch()
     status, printed = make(clone, "test-all")
     assert status == 0, printed
     runs = [
         line for line in printed.splitlines() if line.startswith("python -m pytest")
     ]
+    chapters = ("notebooks/01_keys.ipynb", "notebooks/02_masks.ipynb")
     assert [run.partition("nbval.cfg ")[2] for run in runs] == [
-        "notebooks tests --ignore=tests/full",
-        "tests/full",
+        f"{' '.join(chapters)} tests --ignore=tests/full",
+        "notebooks/x_cost.ipynb tests/full",
     ]
 
 
