@@ -476,3 +476,22 @@ def test_numbers_of_tokens_and_beams_are_whole(number):
         beam_search(None, tokens, {}, num_beams=number, max_new_tokens=2)
     with pytest.raises(ValueError, match="num_draft_tokens must be a whole number"):
         speculative_decode(None, None, [1], num_draft_tokens=number, max_new_tokens=3)
+
+
+@pytest.mark.parametrize("tokens", [torch.zeros(1, 0).long(), torch.tensor([BOS])])
+def test_a_prompt_without_a_token_is_refused(tokens):
+    message = "the prompt must be .batch, token. and have a token"
+    with pytest.raises(ValueError, match=message):
+        generate(None, tokens, {}, greedy, max_new_tokens=2)
+    with pytest.raises(ValueError, match=message):
+        beam_search(None, tokens, {}, num_beams=2, max_new_tokens=2)
+    with pytest.raises(ValueError, match=message):
+        speculative_decode(None, None, [], num_draft_tokens=1, max_new_tokens=3)
+
+
+def test_what_remembers_nothing_is_no_state():
+    tokens = torch.tensor([[BOS]])
+    with pytest.raises(ValueError, match="such as KVCache"):
+        generate(None, tokens, None, greedy, max_new_tokens=2)
+    with pytest.raises(ValueError, match="such as KVCache"):
+        beam_search(None, tokens, None, num_beams=2, max_new_tokens=2)

@@ -35,6 +35,10 @@ NO_GRADIENT = (
     "No gradient reaches one of the inputs: a `.detach()`, `.item()`, `.tolist()`, "
     "`torch.tensor(…)` or `torch.no_grad()` cuts the graph before it."
 )
+NO_TENSOR = (
+    "You return a plain number, through which no gradient flows: return a tensor, "
+    "without `.item()` or `float()` on the way."
+)
 BAD_GRADIENT = (
     "A gradient is infinite or NaN, so training would break here. Is something divided "
     "by 0, and mended afterwards? Mend the divisor."
@@ -123,8 +127,11 @@ class Attempt:
 
     def gradients(self, *tensors):
         """Return the gradients of the last output's sum: all must be finite."""
+        parts = self.output if isinstance(self.output, (list, tuple)) else [self.output]
+        if not all(map(torch.is_tensor, parts)):
+            raise Wrong(NO_TENSOR)
         try:
-            total = self.output.sum()
+            total = sum(part.sum() for part in parts)
             gradients = torch.autograd.grad(total, tensors, retain_graph=True)
         except RuntimeError as error:
             is_overwritten = "inplace" in str(error)

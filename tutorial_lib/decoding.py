@@ -19,15 +19,28 @@ from tutorial_lib.data.text import BOS, EOS, check_counts, pad
 from tutorial_lib.notebook import progress_bar
 
 
+def _check_prompt(tokens, state=()):
+    """Raise ValueError for tokens that begin no text, and for no state."""
+    if tokens.ndim != 2 or not tokens.shape[1]:
+        raise ValueError(
+            "the prompt must be (batch, token) and have a token, as <bos>, got "
+            f"{tuple(tokens.shape)}"
+        )
+    if state is None:
+        raise ValueError("give a state to begin with, such as KVCache(), not None")
+
+
 @torch.no_grad()
 def generate(model, tokens, state, choose, *, max_new_tokens, eos=None, **options):
     """Append one token after the other, until each text has its ``eos``.
 
     ``tokens`` (batch, token) are the prompt; ``choose(logits, **options)`` turns logits
     (batch, vocab) into tokens (batch, 1). Without an ``eos`` a text has
-    ``max_new_tokens``. Returns the new tokens (batch, token).
+    ``max_new_tokens``. Returns the new tokens (batch, token). Raises ValueError for an
+    empty prompt.
     """
     check_counts(least=0, max_new_tokens=max_new_tokens)
+    _check_prompt(tokens, state)
     state = copy(state)  # a cache is extended, and the caller's stays as it is
     new_tokens = tokens[:, :0]
     for _ in range(max_new_tokens):
@@ -88,8 +101,9 @@ def beam_search(model, tokens, state, *, num_beams, max_new_tokens, eos=EOS):
     ``tokens`` are (1, token). Returns the new tokens, as a list that ends with ``eos``,
     and their log-probability: those of the likeliest text that ended, and only if none
     did, of the likeliest that ``max_new_tokens`` cut off. Raises ValueError for several
-    texts.
+    texts and for an empty prompt.
     """
+    _check_prompt(tokens, state)
     if len(tokens) != 1:
         raise ValueError(f"beam search takes one text, got {len(tokens)}")
     check_counts(num_beams=num_beams)
@@ -219,8 +233,10 @@ def speculative_decode(
 
     Both are functions of tokens (1, token) that return logits (1, token, vocab);
     ``prompt`` is a list of tokens. The text has exactly the target model's
-    probabilities: Leviathan et al. (2023), algorithm 1.
+    probabilities: Leviathan et al. (2023), algorithm 1. Raises ValueError for an empty
+    prompt.
     """
+    _check_prompt(torch.tensor([prompt]))
     check_counts(
         least=0, num_draft_tokens=num_draft_tokens, max_new_tokens=max_new_tokens
     )
