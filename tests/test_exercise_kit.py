@@ -760,3 +760,8 @@ def test_indices_are_whole_numbers():
     message = judge(lambda x: x.argsort().float(), x, right=right).message
     assert "The values are right, but of torch.float32: use `.long()`." in message
     assert "values differ" in judge(lambda x: x, x, right=right).message
+
+
+def test_an_array_of_one_number_without_axes_is_that_number():
+    assert check(numpy.array(15), "1.4").passed
+    assert "there are two other keys" in check(numpy.array(14), "1.4").message

@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from einops import rearrange
 from torch import nn
+from torch.nn.attention.flex_attention import flex_attention
 from torch.utils.checkpoint import checkpoint
 
 from tutorial_lib.interpret import record_attention
@@ -545,6 +546,7 @@ class Attends(nn.Module):
         return self.multiply((x @ x.mT).softmax(dim=-1), x)
 
 
+@pytest.mark.filterwarnings("ignore:flex_attention called without")
 @pytest.mark.parametrize(
     "multiply",
     [
@@ -555,8 +557,9 @@ class Attends(nn.Module):
         lambda weights, x: weights.cumsum(dim=-1) @ x,
         lambda weights, x: weights.roll(1, -1) @ x,
         lambda weights, x: (x @ x.mT).softmax(dim=1).mT @ x,
+        lambda weights, x: flex_attention(*[x[:, None]] * 3)[:, 0],
     ],
-    ids=["baddbmm", "tensordot", "keywords", "pow", "cumsum", "roll", "other axis"],
+    ids=["baddbmm", "tensordot", "keywords", "pow", "cumsum", "roll", "axis", "flex"],
 )
 def test_a_layer_that_multiplies_in_another_way_is_named(multiply):
     model = nn.Sequential(Attends(torch.matmul), Attends(multiply))

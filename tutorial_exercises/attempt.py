@@ -7,6 +7,7 @@ import ast
 import inspect
 import traceback
 
+import numpy
 import torch
 from torch import nn
 
@@ -76,7 +77,7 @@ class Attempt:
         before = copied([states(value) for value in inputs])
         self.output = None
         if self.exercise.is_value:
-            self.output = self.answer
+            self.output = plain(self.answer)
         else:
             self.output = self._call(self.module or self.answer, *inputs)
             if self.output is None:
@@ -268,6 +269,14 @@ class Attempt:
         for name, value in zip(names, self.inputs, strict=False):
             arguments.append(f"{name} = {describe(value)}")
         return f"\nIt was called with {', '.join(arguments)}."
+
+
+def plain(value):
+    """Return a value in which arrays of one number, without axes, are that number."""
+    if isinstance(value, dict):
+        return {key: plain(entry) for key, entry in value.items()}
+    is_number = isinstance(value, numpy.ndarray) and not value.ndim
+    return value[()] if is_number else value
 
 
 def states(value):

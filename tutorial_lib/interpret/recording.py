@@ -70,8 +70,7 @@ def record_attention(model):
     A warning names each module with a softmax, or another of torch's fused functions,
     whose weights go another way, such as in pieces or grouped on five axes: it has no
     map. Weights without a softmax of torch, such as exp over its sum, are not seen, nor
-    is what runs in a kernel that was compiled, such as ``flex_attention``: no warning
-    names them.
+    is a function that ``torch.compile`` has made: no warning names them.
 
     Outputs stay the same, but torch's own layers in evaluation leave their fast path,
     which moves the seventh digit, and writes zeros over padding. Raises ValueError if
