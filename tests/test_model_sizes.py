@@ -70,6 +70,18 @@ def test_what_cannot_be_split_evenly_is_refused_in_one_sentence(
         kind(**sizes | {size: wrong})
 
 
+@each_model
+@pytest.mark.parametrize("wrong", [0, -1, 1.5, True])
+def test_a_number_of_layers_that_cannot_be_is_refused_in_one_sentence(
+    kind, sizes, inputs, wrong
+):
+    if "num_layers" not in sizes:
+        return
+    message = f"num_layers must be a positive whole number, got {wrong}"
+    with pytest.raises(ValueError, match=message):
+        kind(**sizes | {"num_layers": wrong})
+
+
 @pytest.mark.parametrize("kind", [Llama, TransformerEncoder, SinusoidalEncoding])
 def test_dimensions_that_make_no_pairs_are_refused_in_one_sentence(kind):
     [(sizes, inputs)] = [rest for model, *rest in MODELS if model is kind]

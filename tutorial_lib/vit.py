@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from tutorial_lib.data.text import count_layers
 from tutorial_lib.transformer import Block
 
 
@@ -69,3 +70,6 @@ class VisionTransformer(nn.Module):
             x = layer(x)
         x = self.norm(x)
         return self.head(x[:, 0])
+
+
+count_layers(VisionTransformer)

@@ -5,12 +5,14 @@ A token is a word or a punctuation mark. One that the vocabulary lacks becomes
 stands between ``<bos>`` and ``<eos>``.
 """
 
+import inspect
 import math
 import random
 import re
 import unicodedata
 from collections import Counter
 from dataclasses import dataclass
+from functools import wraps
 from numbers import Integral
 from typing import NamedTuple
 
@@ -45,6 +47,27 @@ def check_counts(*, least=1, **counts):
         is_whole = isinstance(count, Integral) and not isinstance(count, bool)
         if count is not None and not (is_whole and count >= least):
             raise ValueError(f"{name} must be {kind}, got {count!r}")
+
+
+def count_layers(*kinds):
+    """Let classes of models raise ValueError for a ``num_layers`` that cannot be one.
+
+    So their own text, which pages show, has nothing of it.
+    """
+    for kind in kinds:
+        kind.__init__ = _counting_layers(kind.__init__)
+
+
+def _counting_layers(build):
+    parameters = inspect.signature(build)
+
+    @wraps(build)
+    def count_and_build(*args, **kwargs):
+        given = parameters.bind(*args, **kwargs).arguments
+        check_counts(num_layers=given["num_layers"])
+        build(*args, **kwargs)
+
+    return count_and_build
 
 
 @dataclass(frozen=True)
