@@ -5,6 +5,7 @@ import io
 import math
 from itertools import pairwise, product
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import pytest
 import torch
@@ -495,3 +496,27 @@ def test_what_remembers_nothing_is_no_state():
         generate(None, tokens, None, greedy, max_new_tokens=2)
     with pytest.raises(ValueError, match="such as KVCache"):
         beam_search(None, tokens, None, num_beams=2, max_new_tokens=2)
+
+
+class State(NamedTuple):
+    """A state whose parts have names, among them one that is no tensor."""
+
+    hidden: torch.Tensor
+    step: int
+
+
+def test_rows_are_picked_from_states_of_every_form():
+    hidden = torch.tensor([[1.0], [2.0]])
+    picked = select({"a": State(hidden, 3), "b": [None, "x"]}, torch.tensor([1, 1]))
+    assert picked["a"].hidden.tolist() == [[2.0], [2.0]] and picked["a"].step == 3
+    assert picked["b"] == [None, "x"]
+    with pytest.raises(ValueError, match="no rows can be picked from a set"):
+        select((hidden, {1}), torch.tensor([0]))
+
+
+@pytest.mark.parametrize("number", [0, -3, 1.5])
+def test_a_translation_needs_a_beam_and_a_batch(number):
+    with pytest.raises(ValueError, match="num_beams must be a positive whole"):
+        translate(None, [["a"]], None, num_beams=number)
+    with pytest.raises(ValueError, match="batch_size must be a positive whole"):
+        translate(None, [["a"]], None, batch_size=number)

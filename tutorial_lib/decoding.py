@@ -10,6 +10,7 @@ speculative decoding, for which a model is a function from tokens to logits.
 """
 
 from copy import copy
+from numbers import Number
 from typing import NamedTuple
 
 import torch
@@ -138,12 +139,22 @@ def beam_search(model, tokens, state, *, num_beams, max_new_tokens, eos=EOS):
 
 
 def select(state, rows):
-    """Pick ``rows`` of the batch from a state, the first axis of every tensor in it."""
+    """Pick ``rows`` of the batch from a state, the first axis of every tensor in it.
+
+    Numbers and strings in it stay as they are. Raises ValueError for what is neither
+    they nor a dictionary, a list or a tuple of them.
+    """
     if isinstance(state, torch.Tensor):
         return state[rows]
     if isinstance(state, dict):
         return type(state)({key: select(part, rows) for key, part in state.items()})
-    return type(state)(select(part, rows) for part in state)
+    if isinstance(state, (list, tuple)):
+        parts = [select(part, rows) for part in state]
+        is_named = hasattr(state, "_fields")
+        return type(state)(*parts) if is_named else type(state)(parts)
+    if state is None or isinstance(state, (Number, str)):
+        return state
+    raise ValueError(f"no rows can be picked from a {type(state).__name__} in a state")
 
 
 def translate(model, sentences, data, *, num_beams=1, batch_size=250):
@@ -153,6 +164,7 @@ def translate(model, sentences, data, *, num_beams=1, batch_size=250):
     is beam search, a sentence at a time; else ``batch_size`` sentences are decoded
     greedily at once. No translation exceeds twice its source and 10 words.
     """
+    check_counts(num_beams=num_beams, batch_size=batch_size)
     if num_beams > 1:
         batch_size = 1
     device = next(model.parameters()).device
@@ -236,7 +248,9 @@ def speculative_decode(
     probabilities: Leviathan et al. (2023), algorithm 1. Raises ValueError for an empty
     prompt.
     """
-    _check_prompt(torch.tensor([prompt]))
+    tokens = torch.as_tensor(prompt)
+    _check_prompt(tokens[None])
+    prompt = tokens.tolist()
     check_counts(
         least=0, num_draft_tokens=num_draft_tokens, max_new_tokens=max_new_tokens
     )

@@ -128,6 +128,7 @@ class Vocabulary:
     """
 
     def __init__(self, sentences, *, min_count=1):
+        check_counts(min_count=min_count)
         counts = Counter(token for sentence in sentences for token in sentence)
         kept = {token for token in counts if counts[token] >= min_count}
         kept -= {*SPECIAL_TOKENS}
@@ -154,11 +155,14 @@ class Vocabulary:
         """Return the tokens up to the first ``<eos>``, without ``<bos>`` and ``<pad>``.
 
         ``ids`` is a sequence of whole numbers or a tensor (token,). Raises ValueError
-        for a number below 0.
+        for what is no token's id.
         """
+        ids = ids.tolist() if hasattr(ids, "tolist") else [*ids]
+        for i in ids:
+            i = i.item() if isinstance(i, torch.Tensor) else i
+            if not isinstance(i, Integral) or i not in range(len(self.tokens)):
+                raise ValueError(f"no token has the id {i}")
         ids = [int(i) for i in ids]
-        if min(ids, default=0) < 0:
-            raise ValueError(f"no token has the id {min(ids)}")
         end = ids.index(EOS) if EOS in ids else len(ids)
         return [self.tokens[i] for i in ids[:end] if i not in (PAD, BOS)]
 
