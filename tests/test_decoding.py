@@ -412,7 +412,9 @@ def saved_and_loaded(cache):
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, saved_and_loaded])
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, KVCache.copy, saved_and_loaded]
+)
 def test_a_copy_of_a_cache_continues_in_a_copy_of_the_model(copied):
     torch.manual_seed(0)
     model = GPT(20, 16, 2, 2, max_tokens=30)

@@ -9,6 +9,7 @@ import torch
 from tutorial_lib.attention import AdditiveAttention, MultiHeadAttention
 from tutorial_lib.attention_only import AttentionOnly
 from tutorial_lib.bert import Bert
+from tutorial_lib.data.text import SIZES
 from tutorial_lib.gpt import GPT
 from tutorial_lib.llama import GroupedQueryAttention, Llama
 from tutorial_lib.position import SinusoidalEncoding
@@ -71,15 +72,16 @@ def test_what_cannot_be_split_evenly_is_refused_in_one_sentence(
 
 
 @each_model
+@pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, True])
-def test_a_number_of_layers_that_cannot_be_is_refused_in_one_sentence(
-    kind, sizes, inputs, wrong
+def test_a_model_of_an_odd_size_is_refused_in_one_sentence(
+    kind, sizes, inputs, size, wrong
 ):
-    if "num_layers" not in sizes:
+    if "num_layers" not in sizes or size not in sizes:
         return
-    message = f"num_layers must be a positive whole number, got {wrong}"
+    message = f"{size} must be a positive whole number, got {wrong}"
     with pytest.raises(ValueError, match=message):
-        kind(**sizes | {"num_layers": wrong})
+        kind(**sizes | {size: wrong})
 
 
 @pytest.mark.parametrize("kind", [Llama, TransformerEncoder, SinusoidalEncoding])

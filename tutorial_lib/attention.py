@@ -10,6 +10,8 @@ The classes project, then call their method ``attend``: the one place in which q
 meet keys, where `tutorial_lib.interpret` watches and changes it.
 """
 
+from copy import copy
+
 import torch
 import torch.nn.functional as F
 from einops import rearrange
@@ -141,6 +143,9 @@ class KVCache(dict):
             return 0
         K, _ = self[layer]
         return K.shape[-2]
+
+
+KVCache.copy = copy  # a dictionary's own would make a dictionary
 
 
 class CausalSelfAttention(MultiHeadAttention):

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from tutorial_lib.attention import MultiHeadAttention
-from tutorial_lib.data.text import count_layers
+from tutorial_lib.data.text import refuse_odd_sizes
 from tutorial_lib.position import apply_rope, frequencies
 
 
@@ -155,4 +155,4 @@ class Llama(nn.Module):
         return logits[:, -1], kv_cache
 
 
-count_layers(Llama)
+refuse_odd_sizes(Llama)

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from tutorial_lib.attention import MultiHeadAttention
-from tutorial_lib.data.text import count_layers
+from tutorial_lib.data.text import refuse_odd_sizes
 from tutorial_lib.masks import causal_mask, padding_mask
 from tutorial_lib.position import SinusoidalEncoding
 
@@ -165,4 +165,4 @@ class Transformer(nn.Module):
         return logits[:, -1], (tokens, encoder_outputs, source_mask)
 
 
-count_layers(TransformerEncoder, TransformerDecoder)
+refuse_odd_sizes(TransformerEncoder, TransformerDecoder)

@@ -19,6 +19,8 @@ from typing import NamedTuple
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
+# Sizes of models; how many heads there may be, an attention layer says.
+SIZES = ("vocab_size", "d_model", "num_layers", "d_ff", "max_tokens", "num_classes")
 SPECIAL_TOKENS = ("<pad>", "<bos>", "<eos>", "<unk>")
 PAD, BOS, EOS, UNK = range(4)
 
@@ -49,25 +51,25 @@ def check_counts(*, least=1, **counts):
             raise ValueError(f"{name} must be {kind}, got {count!r}")
 
 
-def count_layers(*kinds):
-    """Let classes of models raise ValueError for a ``num_layers`` that cannot be one.
+def refuse_odd_sizes(*kinds):
+    """Let classes of models raise ValueError for a size that is no number of things.
 
     So their own text, which pages show, has nothing of it.
     """
     for kind in kinds:
-        kind.__init__ = _counting_layers(kind.__init__)
+        kind.__init__ = _checking(kind.__init__)
 
 
-def _counting_layers(build):
+def _checking(build):
     parameters = inspect.signature(build)
 
     @wraps(build)
-    def count_and_build(*args, **kwargs):
+    def check_and_build(*args, **kwargs):
         given = parameters.bind(*args, **kwargs).arguments
-        check_counts(num_layers=given["num_layers"])
+        check_counts(**{name: given[name] for name in SIZES if name in given})
         build(*args, **kwargs)
 
-    return count_and_build
+    return check_and_build
 
 
 @dataclass(frozen=True)
