@@ -151,6 +151,9 @@ CUT = [
     ("11.1", "x = x + attended"),
     ("11.2", "torch.cat((past"),
     ("11.2", "return logits"),
+    ("12.3", "V.repeat_interleave(group_size, dim=1)"),
+    ("16.1", "projection(norm(merged))"),
+    ("16.3", "bias_table[numbers]"),
 ]
 
 
