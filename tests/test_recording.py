@@ -211,6 +211,7 @@ def changed_in_place(w, V):
 USES = {
     "@": lambda w, V: w @ V,
     "matmul": torch.matmul,
+    "linalg": torch.linalg.matmul,
     "values first": lambda w, V: V.mT @ w.mT,
     "dropout": lambda w, V: F.dropout(w, 0.9) @ V,
     "twice": lambda w, V: w @ V + w.mul(1) @ V,
@@ -464,6 +465,7 @@ NO_ATTENTION = [
     lambda w, V: w.log() @ V,
     lambda w, V: (w > 0.2).float() @ V,
     lambda w, V: w[..., :1] * V + w[..., 1:2] * V,  # a router's
+    lambda w, V: F.linear(w, nn.Parameter(torch.ones(8, 5))),
     lambda w, V: V.mT @ V.log_softmax(dim=-1),
 ]
 
@@ -557,9 +559,24 @@ class Attends(nn.Module):
         lambda weights, x: weights.cumsum(dim=-1) @ x,
         lambda weights, x: weights.roll(1, -1) @ x,
         lambda weights, x: (x @ x.mT).softmax(dim=1).mT @ x,
+        lambda weights, x: F.linear(weights, x[0].mT),
+        lambda weights, x: torch.sparse.mm(weights[0].to_sparse(), x[0])[None],
+        lambda weights, x: torch.linalg.multi_dot([weights[0], x[0]])[None],
         lambda weights, x: flex_attention(*[x[:, None]] * 3)[:, 0],
     ],
-    ids=["baddbmm", "tensordot", "keywords", "pow", "cumsum", "roll", "axis", "flex"],
+    ids=[
+        "baddbmm",
+        "tensordot",
+        "keywords",
+        "pow",
+        "cumsum",
+        "roll",
+        "axis",
+        "linear",
+        "sparse",
+        "multi_dot",
+        "flex",
+    ],
 )
 def test_a_layer_that_multiplies_in_another_way_is_named(multiply):
     model = nn.Sequential(Attends(torch.matmul), Attends(multiply))

@@ -21,12 +21,15 @@ from torch.overrides import TorchFunctionMode
 from torch.utils.weak import WeakTensorKeyDictionary
 
 SOFTMAX = ["_safe_softmax", "_softmax", "softmax", "special_softmax"]
-PRODUCTS = ["matmul", "mm", "bmm", "einsum"]
+PRODUCTS = ["matmul", "mm", "bmm", "einsum", "linalg_matmul"]
 # Products that are not followed: the module that calls them is named.
 OTHER_PRODUCTS = [
-    *["addbmm", "addmm", "addmv", "baddbmm", "chain_matmul", "dot", "inner"],
-    *["multi_dot", "mv", "tensordot"],
+    *["addbmm", "addmm", "addmv", "baddbmm", "chain_matmul", "dot", "embedding_bag"],
+    *["inner", "kron", "linalg_multi_dot", "linalg_vecdot", "mv", "tensordot"],
+    *["_sparse_addmm", "_sparse_mm"],
 ]
+# Products, too, unless it is by a parameter: that is a layer after a softmax.
+LAYERS = ["bilinear", "conv1d", "linear"]
 # Weights that are followed only to name the module that multiplies values by them.
 OTHER_SOFTMAX = ["_masked_softmax", "gumbel_softmax", "softmin"]
 # What may happen to weights between the softmax and the values; weights.mT is a
@@ -69,8 +72,9 @@ def record_attention(model):
 
     A warning names each module with a softmax, or another of torch's fused functions,
     whose weights go another way, such as in pieces or grouped on five axes: it has no
-    map. Weights without a softmax of torch, such as exp over its sum, are not seen, nor
-    is a function that ``torch.compile`` has made: no warning names them.
+    map. Weights without a softmax of torch, such as exp over its sum or that of a
+    log-softmax, are not seen, nor is a function that ``torch.compile`` has made, or
+    what goes through numpy: no warning names them.
 
     Outputs stay the same, but torch's own layers in evaluation leave their fast path,
     which moves the seventh digit, and writes zeros over padding. Raises ValueError if
@@ -205,6 +209,9 @@ class _Recorder(TorchFunctionMode):
             self.multiply(tensor, name, args)
         elif name in PRODUCTS + OTHER_PRODUCTS:
             self.miss()
+        elif name in LAYERS:
+            if not any(isinstance(arg, torch.nn.Parameter) for arg in args):
+                self.miss()
         elif name == "mul" and result.numel() > tensor.numel():
             if before.weights is not None:
                 self.miss()  # a sum makes attention of it
