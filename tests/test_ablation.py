@@ -40,6 +40,7 @@ def test_rollout_multiplies_later_layers_from_the_left():
     halves = [(w.mean(1) + torch.eye(5)) / 2 for w in (one, other)]
     assert torch.allclose(rollout([one, other]), halves[1] @ halves[0])
     assert torch.equal(rollout({"one": one, "other": other}), rollout([one, other]))
+    assert torch.equal(rollout([one.numpy(), other.numpy()]), rollout([one, other]))
     assert torch.allclose(rollout([one, other]).sum(-1), torch.ones(3, 5))
 
 
@@ -56,6 +57,13 @@ def test_rollout_multiplies_later_layers_from_the_left():
 def test_rollout_refuses_maps_that_do_not_multiply(maps):
     with pytest.raises(ValueError, match="self-attention"):
         rollout(maps)
+
+
+def test_an_answer_that_is_not_one_number_for_each_text_is_refused():
+    tokens = torch.ones(2, 3)
+    for answer in (torch.sum, torch.clone):
+        with pytest.raises(ValueError, match=r"for each text, \(2,\), got"):
+            occlusion(answer, tokens, 0.0)
 
 
 def test_a_counterfactual_says_by_how_much_the_answer_drops():

@@ -162,6 +162,9 @@ def test_what_does_not_fit_is_refused_by_name(folder):
         load_translation("grammar", first=10)
     with pytest.raises(ValueError, match=for_files):
         load_translation("grammar", folder=folder)
+    for options in ({"first": 10}, {"held_out": 10}):
+        with pytest.raises(ValueError, match="Multi30k has official parts"):
+            load_translation("multi30k", folder=folder, **options)
     with pytest.raises(ValueError, match="longer= for the grammar"):
         load_translation("tatoeba", folder=folder, longer=(3,))
     with pytest.raises(ValueError, match=r"held_out=25 .* none of the 30 English"):

@@ -5,6 +5,7 @@ import io
 import math
 from itertools import pairwise, product
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import pytest
 import torch
@@ -411,7 +412,9 @@ def saved_and_loaded(cache):
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, saved_and_loaded])
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, KVCache.copy, saved_and_loaded]
+)
 def test_a_copy_of_a_cache_continues_in_a_copy_of_the_model(copied):
     torch.manual_seed(0)
     model = GPT(20, 16, 2, 2, max_tokens=30)
@@ -476,3 +479,46 @@ def test_numbers_of_tokens_and_beams_are_whole(number):
         beam_search(None, tokens, {}, num_beams=number, max_new_tokens=2)
     with pytest.raises(ValueError, match="num_draft_tokens must be a whole number"):
         speculative_decode(None, None, [1], num_draft_tokens=number, max_new_tokens=3)
+
+
+@pytest.mark.parametrize("tokens", [torch.zeros(1, 0).long(), torch.tensor([BOS])])
+def test_a_prompt_without_a_token_is_refused(tokens):
+    message = "the prompt must be .batch, token. and have a token"
+    with pytest.raises(ValueError, match=message):
+        generate(None, tokens, {}, greedy, max_new_tokens=2)
+    with pytest.raises(ValueError, match=message):
+        beam_search(None, tokens, {}, num_beams=2, max_new_tokens=2)
+    with pytest.raises(ValueError, match=message):
+        speculative_decode(None, None, [], num_draft_tokens=1, max_new_tokens=3)
+
+
+def test_what_remembers_nothing_is_no_state():
+    tokens = torch.tensor([[BOS]])
+    with pytest.raises(ValueError, match="such as KVCache"):
+        generate(None, tokens, None, greedy, max_new_tokens=2)
+    with pytest.raises(ValueError, match="such as KVCache"):
+        beam_search(None, tokens, None, num_beams=2, max_new_tokens=2)
+
+
+class State(NamedTuple):
+    """A state whose parts have names, among them one that is no tensor."""
+
+    hidden: torch.Tensor
+    step: int
+
+
+def test_rows_are_picked_from_states_of_every_form():
+    hidden = torch.tensor([[1.0], [2.0]])
+    picked = select({"a": State(hidden, 3), "b": [None, "x"]}, torch.tensor([1, 1]))
+    assert picked["a"].hidden.tolist() == [[2.0], [2.0]] and picked["a"].step == 3
+    assert picked["b"] == [None, "x"]
+    with pytest.raises(ValueError, match="no rows can be picked from a set"):
+        select((hidden, {1}), torch.tensor([0]))
+
+
+@pytest.mark.parametrize("number", [0, -3, 1.5])
+def test_a_translation_needs_a_beam_and_a_batch(number):
+    with pytest.raises(ValueError, match="num_beams must be a positive whole"):
+        translate(None, [["a"]], None, num_beams=number)
+    with pytest.raises(ValueError, match="batch_size must be a positive whole"):
+        translate(None, [["a"]], None, batch_size=number)

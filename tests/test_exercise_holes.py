@@ -27,6 +27,13 @@ def raster_order(boxes):
     left, top = (boxes[:, :2] - boxes[:, 2:] / 2).double().unbind(1)
     return (2**20 * top + left).argsort().argsort().float()
 """
+PLAIN = """
+def sigmoid_loss(image_vectors, text_vectors, scale, bias):
+    images, texts = (F.normalize(x, dim=-1) for x in (image_vectors, text_vectors))
+    logits = scale * images @ texts.T + bias
+    signs = 2 * torch.eye(len(logits)) - 1
+    return -F.logsigmoid(signs * logits).sum().item() / len(logits)
+"""
 # number, why it is wrong, the answer
 WRONG = [
     ("1.5", "one largest score for all rows", """
@@ -122,7 +129,32 @@ def cache_size(num_tokens, num_layers, global_every, window, num_kv_heads, d_k):
     return 2 * num_kv_heads * d_k * tokens
 """),
     ("P.1", "log of 1 - 1", LOSS),
+    ("3.4", "a large tensor within vmap", """
+def frugal_additive_scores(queries, keys, W_Q, W_K, w_v):
+    def score(query):
+        return torch.tanh(query[:, None] + keys @ W_K) @ w_v
+
+    return torch.vmap(score, in_dims=1, out_dims=1)(queries @ W_Q)
+"""),
+    ("S.1", "keys, head by head", """
+def absorbed_scores(Q, latent, W_K):
+    heads = zip(Q.unbind(1), W_K)
+    return torch.stack([q @ (latent @ matrix.T).mT for q, matrix in heads], dim=1)
+"""),
+    ("P.1", "a plain number", PLAIN),
 ]  # fmt: skip
+# number, and the end of what is cut off in its solution
+CUT = [
+    ("P.1", "-F.logsigmoid(signs * logits)"),
+    ("6.1", "torch.stack(states, dim=1)"),
+    ("6.1", "attention.W_K(encoder_outputs)"),
+    ("11.1", "x = x + attended"),
+    ("11.2", "torch.cat((past"),
+    ("11.2", "return logits"),
+    ("12.3", "V.repeat_interleave(group_size, dim=1)"),
+    ("16.1", "projection(norm(merged))"),
+    ("16.3", "bias_table[numbers]"),
+]
 
 
 @pytest.mark.parametrize(
@@ -134,3 +166,12 @@ def test_what_fails_on_hard_inputs_alone_does_not_pass(number, answer):
     card = check(define(answer.strip("\n"), task.name, chapter.names), number)
     assert card.status == "fail", card
     assert "could not use" not in card.message
+
+
+@pytest.mark.parametrize(("number", "end"), CUT)
+def test_what_cuts_gradients_off_does_not_pass(number, end):
+    chapter, task = TASKS[number]
+    assert task.source.count(end) == 1
+    source = task.source.replace(end, f"{end}.detach()")
+    card = check(define(source, task.name, chapter.names), number)
+    assert card.status == "fail" and "No gradient reaches" in card.message, card

@@ -495,9 +495,9 @@ def test_the_book_s_answer_is_used_until_one_s_own_passes(capsys):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((nn.Linear(1, 1),), "Say which exercise it answers"),
-        ((3,), "Say which exercise it answers"),
-        ((lambda x: x,), "Say which exercise it answers"),
+        ((nn.Linear(1, 1),), "Say which exercise it is"),
+        ((3,), "Say which exercise it is"),
+        ((lambda x: x,), "Say which exercise it is"),
         (("exmaple_softmax",), "Did you mean `example_softmax`?"),
         ((3, "exmaple_softmax"), "Did you mean `example_softmax`?"),
         (("99.1",), 'Check your variable itself: `check(answer, "99.1")`.'),
@@ -508,6 +508,25 @@ def test_the_book_s_answer_is_used_until_one_s_own_passes(capsys):
 def test_what_is_no_exercise_is_met_with_advice(arguments, words):
     assert words in check(*arguments).message
     assert check(*arguments).status == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("4.9",), f'That chapter has {", ".join(IN_4)}: `NAME("4.1")`.'),
+        ((3,), 'Say which exercise it is: `NAME("1.2")`.'),
+        ((), 'Say which exercise it is: `NAME("1.2")`.'),
+    ],
+)
+@pytest.mark.parametrize("ask", [hint, solution])
+def test_hints_and_solutions_of_no_exercise_have_advice_of_their_own(
+    ask, arguments, words
+):
+    assert ask(*arguments).message == words.replace("NAME", ask.__name__)
+
+
+def test_a_check_of_nothing_says_what_is_missing():
+    assert 'Say which exercise it is: `check(answer, "1.2")`.' in repr(check())
 
 
 @pytest.mark.parametrize("chapter", [4, "4", "04"])
@@ -741,3 +760,8 @@ def test_indices_are_whole_numbers():
     message = judge(lambda x: x.argsort().float(), x, right=right).message
     assert "The values are right, but of torch.float32: use `.long()`." in message
     assert "values differ" in judge(lambda x: x, x, right=right).message
+
+
+def test_an_array_of_one_number_without_axes_is_that_number():
+    assert check(numpy.array(15), "1.4").passed
+    assert "there are two other keys" in check(numpy.array(14), "1.4").message

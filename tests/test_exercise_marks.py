@@ -46,6 +46,13 @@ def test_the_next_session_shows_what_passed_in_an_earlier_one(folder, task):
     assert "✓ Exercise 98.1" in shown() and "1 of 1 exercises passed" in shown()
     check(lambda x: 0, "98.1")
     assert "✗ Exercise 98.1" in repr(progress(98))
+    assert "· Exercise 98.1" in shown() and "0 of 1 exercises passed" in shown()
+
+    def untouched(x): ...
+
+    check(lambda x: x, "98.1")
+    assert check(untouched, "98.1").status == "open"
+    assert "✓ Exercise 98.1" in shown()
 
 
 def test_marks_of_others_stay_and_a_heading_that_changed_does_not_count(folder, task):

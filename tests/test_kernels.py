@@ -25,6 +25,13 @@ def test_a_kernel_has_the_values_worked_by_hand_on_both_sides(kernel, by_hand):
     torch.testing.assert_close(kernel(-DISTANCES), expected)
 
 
+@pytest.mark.parametrize("kernel", [boxcar, epanechnikov, triangular])
+@pytest.mark.parametrize("bandwidth", [0, -0.5, math.nan, torch.tensor([1.0, -1.0])])
+def test_a_bandwidth_that_is_not_above_0_is_refused(kernel, bandwidth):
+    with pytest.raises(ValueError, match="a bandwidth must be above 0, got"):
+        kernel(bandwidth)
+
+
 def test_a_width_can_be_learned():
     bandwidth = torch.tensor(0.5, requires_grad=True)
     gaussian(bandwidth)(torch.tensor(1.0)).backward()

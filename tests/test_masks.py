@@ -1,5 +1,6 @@
 """Masks against their definitions, key by key."""
 
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,6 +20,12 @@ def test_under_a_causal_mask_a_token_attends_to_itself_and_the_past(num_tokens):
 def test_under_a_window_mask_a_token_attends_to_neighbors(num_tokens, radius):
     for query, row in enumerate(window_mask(num_tokens, radius).tolist()):
         assert row == [abs(query - key) <= radius for key in range(num_tokens)]
+
+
+@pytest.mark.parametrize("radius", [-1, float("nan")])
+def test_a_radius_below_0_is_refused(radius):
+    with pytest.raises(ValueError, match="radius must be 0 or more"):
+        window_mask(3, radius)
 
 
 @given(st.lists(few), st.integers(6, 8))

@@ -78,3 +78,16 @@ def test_alignment_accuracy_by_hand():
 def test_bleu_of_fewer_references_than_outputs_is_refused():
     with pytest.raises(ValueError, match="2 outputs have 1 references"):
         bleu(["a cat", "a dog"], ["a cat"])
+
+
+def test_one_string_is_no_list_of_outputs_and_none_have_no_score():
+    for outputs in ("a cat", []):
+        with pytest.raises(ValueError, match="bleu takes a list of outputs"):
+            bleu(outputs, outputs)
+
+
+def test_a_string_is_not_compared_with_words_and_none_have_no_share():
+    with pytest.raises(ValueError, match="not both lists of words"):
+        exact_match(["le chat"], [["le", "chat"]])
+    with pytest.raises(ValueError, match="no sentence to compare"):
+        exact_match([], [])

@@ -9,6 +9,7 @@ import torch
 from tutorial_lib.attention import AdditiveAttention, MultiHeadAttention
 from tutorial_lib.attention_only import AttentionOnly
 from tutorial_lib.bert import Bert
+from tutorial_lib.data.text import SIZES
 from tutorial_lib.gpt import GPT
 from tutorial_lib.llama import GroupedQueryAttention, Llama
 from tutorial_lib.position import SinusoidalEncoding
@@ -67,6 +68,19 @@ def test_what_cannot_be_split_evenly_is_refused_in_one_sentence(
     if size not in sizes:
         return
     with pytest.raises(ValueError, match=f"must divide .*{wrong}"):
+        kind(**sizes | {size: wrong})
+
+
+@each_model
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("wrong", [0, -1, 1.5, True])
+def test_a_model_of_an_odd_size_is_refused_in_one_sentence(
+    kind, sizes, inputs, size, wrong
+):
+    if "num_layers" not in sizes or size not in sizes:
+        return
+    message = f"{size} must be a positive whole number, got {wrong}"
+    with pytest.raises(ValueError, match=message):
         kind(**sizes | {size: wrong})
 
 

@@ -199,6 +199,8 @@ def test_sixteen_words_on_both_axes_of_two_panels_do_not_overlap():
         ({"a": torch.rand(2, 2)}, {}, "one tensor, got a dict: of recorded maps pass"),
         ([torch.rand(2, 2)] * 2, {}, "one tensor, got a list"),
         (torch.rand(2, 2), {"key_labels": ["a"]}, "1 key_labels for 2 key"),
+        (torch.rand(3, 2, 2), {"titles": ["a", "b"]}, "2 titles for 3 panels"),
+        (torch.rand(2, 2), {"titles": ["a", "b"]}, "2 titles for 1 panels"),
         (torch.rand(3, 2), {"query_labels": ["a"]}, "1 query_labels for 3 query pos"),
         (
             torch.rand(2, 3),
@@ -256,6 +258,16 @@ def test_what_curves_are_compared_with_is_dashed_in_every_panel():
         curves={"a": ([0, 1], [0, 1])}, dashed={"b": ([5, 6], [0, 1])}
     ).axes
     assert [*ax.lines[1].get_xdata()] == [5, 6]
+
+
+def test_as_many_lines_are_drawn_as_are_given_and_numbers_may_be_numpys():
+    lines = {f"step {i}": i for i in range(5)}
+    limits = {"limit": np.float32(2), "other": torch.tensor(3.0)}
+    [ax] = show_curves([0, 4], {"loss": [1, 2]}, vlines=lines, dashed=limits).axes
+    assert len(ax.lines) == 1 + 5 + 2
+    levels = {f"level {i}": i for i in range(30)}
+    [ax] = show_bars({"": [1, 2]}, "ab", baselines=levels).axes
+    assert len(ax.collections) == 30
 
 
 def test_curves_are_compared_with_points_and_vertical_lines():
@@ -388,7 +400,8 @@ def test_colors_lie_where_the_weights_do_and_what_is_outlined_is_one_box():
     ("show", "message"),
     [
         (lambda: show_curves([0], {}), "no curve to show"),
-        (lambda: show_bars({"T = 1": [0.5, 0.3, 0.2]}, "ab"), "shape mismatch"),
+        (lambda: show_bars({"T = 1": [0.5, 0.3, 0.2]}, "ab"), "3 values for 2 bars in"),
+        (lambda: show_bars({"T = 1": [0.5]}, "ab"), "1 values for 2 bars in 'T = 1'"),
         (lambda: show_images([]), "not alike"),
         (
             lambda: show_images(torch.zeros(2, 2, 2), [None]),

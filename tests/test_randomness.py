@@ -1,6 +1,7 @@
 import random
 
 import numpy
+import pytest
 import torch
 
 from tutorial_lib.randomness import seed, seeded, undisturbed
@@ -17,6 +18,12 @@ def test_a_seed_fixes_every_generator():
     assert draw() == first
     seed(4)
     assert not {*draw()} & {*first}
+
+
+@pytest.mark.parametrize("number", [1.5, "3", None, numpy.float64(3)])
+def test_a_seed_that_is_no_whole_number_is_refused(number):
+    with pytest.raises(ValueError, match="a seed is a whole number, got"):
+        seed(number)
 
 
 def test_a_seed_may_be_a_number_of_numpy():

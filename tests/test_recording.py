@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from einops import rearrange
 from torch import nn
+from torch.nn.attention.flex_attention import flex_attention
 from torch.utils.checkpoint import checkpoint
 
 from tutorial_lib.interpret import record_attention
@@ -210,6 +211,7 @@ def changed_in_place(w, V):
 USES = {
     "@": lambda w, V: w @ V,
     "matmul": torch.matmul,
+    "linalg": torch.linalg.matmul,
     "values first": lambda w, V: V.mT @ w.mT,
     "dropout": lambda w, V: F.dropout(w, 0.9) @ V,
     "twice": lambda w, V: w @ V + w.mul(1) @ V,
@@ -218,6 +220,13 @@ USES = {
     "types and shapes": types_and_shapes,
     "einsum": lambda w, V: torch.einsum("bhqk, bhkd -> bqhd", w, V),
     "einsum with dots": lambda w, V: torch.einsum("...qk,...kd->...qd", w, V),
+    "einsum, heads after queries": lambda w, V: torch.einsum(
+        "bqhk,bkhd->bqhd", w.transpose(1, 2), V.transpose(1, 2)
+    ),
+    "einsum of a list": lambda w, V: torch.einsum("bhqk,bhkd->bhqd", [w, V]),
+    "einsum of numbers": lambda w, V: torch.einsum(
+        w, [0, 1, 2, 3], V, [0, 1, 3, 4], [0, 2, 1, 4]
+    ),
     "einsum, values first": lambda w, V: torch.einsum("bhkd,bhqk->bhqd", V, w),
 }
 
@@ -233,13 +242,28 @@ class TestASoftmaxOfAPage:
         assert_close(recorded(Model(split_heads), Q, K, V)[""], explicit_weights(Q, K))
 
     @pytest.mark.parametrize(
-        "softmax", [F.softmax, torch.softmax, torch.special.softmax]
+        "softmax",
+        [F.softmax, torch.softmax, torch.special.softmax, torch.ops.aten.softmax],
     )
     @pytest.mark.parametrize("options", [{"dim": -1}, {"dim": 3, "dtype": torch.float}])
     def test_it_may_be_written_in_several_ways(self, softmax, options):
         Q, K, V = torch.randn(3, 3, 2, 5, 8)
         model = Model(lambda: softmax(Q @ K.mT / 8**0.5, **options) @ V)
         assert_close(recorded(model)[""], explicit_weights(Q, K))
+
+    @pytest.mark.parametrize("softmax", [torch._softmax, torch.ops.aten._softmax])
+    def test_what_lies_below_torchs_functions_is_seen(self, softmax):
+        def attend(Q, K, V):
+            weights = softmax((Q @ K.mT / 8**0.5).flatten(0, 1), -1, False)
+            return torch.ops.aten.bmm(weights, V.flatten(0, 1))
+
+        Q, K, V = torch.randn(3, 3, 2, 5, 8)
+        expected = explicit_weights(Q, K)
+        assert_close(recorded(Model(attend), Q, K, V)[""][:, 0], expected.flatten(0, 1))
+        fused = Model(torch.ops.aten.scaled_dot_product_attention)
+        assert_close(recorded(fused, Q, K, V)[""], expected)
+        maps = recorded(fused, Q, K, V, None, 0.0, True)
+        assert_close(maps[""], explicit_weights(Q, K, CAUSAL))
 
     def test_a_mask_after_the_softmax_counts(self):
         def use(w, V):
@@ -416,6 +440,24 @@ NOT_FOLLOWED = {
     "sum": lambda w, V: (w[..., None] * V[:, :, None]).sum(dim=-2),
     "mixed heads": lambda w, V: torch.einsum("bhqk,hg->bgqk", w, torch.ones(2, 2)) @ V,
     "keys in rows": lambda w, V: V.mT @ V.softmax(dim=-2),
+    "groups": lambda w, V: w[:, :, None].expand(3, 2, 4, 5, 5) @ V[:, :, None],
+    "groups, values first": lambda w, V: (
+        V[:, :, None].mT @ w[:, :, None].expand(3, 2, 4, 5, 5).mT
+    ),
+    "groups, expanded": lambda w, V: (
+        w[:, :, None].expand(3, 2, 4, 5, 5) @ V[:, :, None].expand(3, 2, 4, 5, 8)
+    ),
+    "groups by einsum": lambda w, V: torch.einsum(
+        "bkgqs,bksd->bkgqd", w[:, :, None].expand(3, 2, 4, 5, 5), V
+    ),
+    "fused groups": lambda w, V: F.scaled_dot_product_attention(
+        V[:, :, None].expand(3, 2, 4, 5, 8), V[:, :, None], V[:, :, None]
+    ),
+    "torch's inner function": lambda w, V: torch._scaled_dot_product_attention_math(
+        V, V, V
+    ),
+    "softmin": lambda w, V: F.softmin(w, dim=-1) @ V,
+    "Gumbel": lambda w, V: F.gumbel_softmax(w, dim=-1) @ V,
 }
 NO_ATTENTION = [
     lambda w, V: w,
@@ -423,6 +465,7 @@ NO_ATTENTION = [
     lambda w, V: w.log() @ V,
     lambda w, V: (w > 0.2).float() @ V,
     lambda w, V: w[..., :1] * V + w[..., 1:2] * V,  # a router's
+    lambda w, V: F.linear(w, nn.Parameter(torch.ones(8, 5))),
     lambda w, V: V.mT @ V.log_softmax(dim=-1),
 ]
 
@@ -505,6 +548,7 @@ class Attends(nn.Module):
         return self.multiply((x @ x.mT).softmax(dim=-1), x)
 
 
+@pytest.mark.filterwarnings("ignore:flex_attention called without")
 @pytest.mark.parametrize(
     "multiply",
     [
@@ -515,8 +559,24 @@ class Attends(nn.Module):
         lambda weights, x: weights.cumsum(dim=-1) @ x,
         lambda weights, x: weights.roll(1, -1) @ x,
         lambda weights, x: (x @ x.mT).softmax(dim=1).mT @ x,
+        lambda weights, x: F.linear(weights, x[0].mT),
+        lambda weights, x: torch.sparse.mm(weights[0].to_sparse(), x[0])[None],
+        lambda weights, x: torch.linalg.multi_dot([weights[0], x[0]])[None],
+        lambda weights, x: flex_attention(*[x[:, None]] * 3)[:, 0],
     ],
-    ids=["baddbmm", "tensordot", "keywords", "pow", "cumsum", "roll", "other axis"],
+    ids=[
+        "baddbmm",
+        "tensordot",
+        "keywords",
+        "pow",
+        "cumsum",
+        "roll",
+        "axis",
+        "linear",
+        "sparse",
+        "multi_dot",
+        "flex",
+    ],
 )
 def test_a_layer_that_multiplies_in_another_way_is_named(multiply):
     model = nn.Sequential(Attends(torch.matmul), Attends(multiply))

@@ -104,6 +104,15 @@ def test_decoding_undoes_encoding_and_stops_at_the_end():
     assert SOURCE.decode([]) == []
     with pytest.raises(ValueError, match="no token has the id -1"):
         SOURCE.decode([4, -1])
+    for ids in ([4, 99], torch.tensor([99]), [4.5], torch.tensor([4.0])):
+        with pytest.raises(ValueError, match=r"no token has the id (99|4\.)"):
+            SOURCE.decode(ids)
+
+
+@pytest.mark.parametrize("count", [0, -1, 1.5])
+def test_a_least_count_is_a_whole_number(count):
+    with pytest.raises(ValueError, match="min_count must be a positive whole"):
+        Vocabulary([["go"]], min_count=count)
 
 
 def test_padding_fills_at_the_end_and_tells_the_lengths():

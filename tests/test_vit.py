@@ -60,7 +60,7 @@ def test_the_logits_are_those_computed_patch_by_patch(patch_size):
 
 
 def test_positions_and_the_class_token_start_small_but_not_at_0():
-    model = make(2, d_model=512, num_layers=0, image_size=32)
+    model = make(2, d_model=512, num_layers=1, image_size=32)
     assert model.position_embedding.shape == (1 + 16**2, 512)
     assert 0.018 < model.position_embedding.std() < 0.022
     assert 0.018 < model.class_token.std() < 0.022

@@ -58,8 +58,9 @@ With `tolerance=`, `seconds=` and, for a tuple that is returned, `axes={"weights
 one fails. A demand returns what is wrong, or None. In it `answer(…)` calls the answer;
 if that raises, the demand ends and the student is told. After a call `answer.same()`
 says how the output differs from the oracle's, or returns "", `answer.expected()` is the
-oracle's output, and `answer.gradients(x)` are the gradients of the output's sum for
-inputs that require them; one that is missing or not finite ends the demand.
+oracle's output, and `answer.gradients(x)` are the gradients of the output's sum, over
+all parts of a tuple, for inputs that require them; one that is missing or not finite
+ends the demand.
 
 **Mistakes**, at least two, are sentences for the student. Below a sentence, each line
 indented by four is one way to make the mistake: an edit of the solution, `old → new`.

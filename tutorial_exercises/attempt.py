@@ -7,6 +7,7 @@ import ast
 import inspect
 import traceback
 
+import numpy
 import torch
 from torch import nn
 
@@ -34,6 +35,10 @@ CHANGED_MODULE = (
 NO_GRADIENT = (
     "No gradient reaches one of the inputs: a `.detach()`, `.item()`, `.tolist()`, "
     "`torch.tensor(…)` or `torch.no_grad()` cuts the graph before it."
+)
+NO_TENSOR = (
+    "You return a plain number, through which no gradient flows: return a tensor, "
+    "without `.item()` or `float()` on the way."
 )
 BAD_GRADIENT = (
     "A gradient is infinite or NaN, so training would break here. Is something divided "
@@ -72,7 +77,7 @@ class Attempt:
         before = copied([states(value) for value in inputs])
         self.output = None
         if self.exercise.is_value:
-            self.output = self.answer
+            self.output = plain(self.answer)
         else:
             self.output = self._call(self.module or self.answer, *inputs)
             if self.output is None:
@@ -123,8 +128,11 @@ class Attempt:
 
     def gradients(self, *tensors):
         """Return the gradients of the last output's sum: all must be finite."""
+        parts = self.output if isinstance(self.output, (list, tuple)) else [self.output]
+        if not all(map(torch.is_tensor, parts)):
+            raise Wrong(NO_TENSOR)
         try:
-            total = self.output.sum()
+            total = sum(part.sum() for part in parts)
             gradients = torch.autograd.grad(total, tensors, retain_graph=True)
         except RuntimeError as error:
             is_overwritten = "inplace" in str(error)
@@ -261,6 +269,14 @@ class Attempt:
         for name, value in zip(names, self.inputs, strict=False):
             arguments.append(f"{name} = {describe(value)}")
         return f"\nIt was called with {', '.join(arguments)}."
+
+
+def plain(value):
+    """Return a value in which arrays of one number, without axes, are that number."""
+    if isinstance(value, dict):
+        return {key: plain(entry) for key, entry in value.items()}
+    is_number = isinstance(value, numpy.ndarray) and not value.ndim
+    return value[()] if is_number else value
 
 
 def states(value):

@@ -68,6 +68,14 @@ def _(answer):
         )
 
 
+@unroll.demand("gradients reach both states, the attention and the cell")
+def _(answer):
+    attention, cell, hidden, encoder_outputs, mask = translator(5, 3)
+    states = hidden.requires_grad_(), encoder_outputs.requires_grad_()
+    answer(attention, cell, *states, mask, 3)
+    answer.gradients(*states, *attention.parameters(), *cell.parameters())
+
+
 unroll.hints = """
 - What does not change from step to step? Compute that before the loop.
 - `attention.W_K(encoder_outputs)` projects all keys; `attention.attend` takes projected keys.

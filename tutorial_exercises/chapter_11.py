@@ -92,6 +92,20 @@ def _():
     yield "a padded source", sizes, x, causal_mask(4), encoder_outputs, source_mask
 
 
+@PreNormDecoderLayer.demand("gradients reach the inputs and all layers")
+def _(answer):
+    weights = trained(answer.build(8, 2, 12))
+    x, encoder_outputs = torch.randn(2, 1, 3, 8, requires_grad=True).unbind()
+    answer(x, causal_mask(3), encoder_outputs)
+    answer.gradients(x, encoder_outputs, *weights)
+
+
+def trained(module):
+    """List the parameters that a loss depends on: biases of keys change no weight."""
+    weights = module.named_parameters()
+    return [weight for name, weight in weights if not name.endswith("W_K.bias")]
+
+
 PreNormDecoderLayer.hints = """
 - Each of the three lines of equation 11.1 has x twice: a sub-layer reads it, and a sum
   carries it on. Which of the two is normalized?
@@ -257,6 +271,14 @@ def _(answer):
             "module remembers earlier calls. Take what came before the new tokens from "
             "`past` alone."
         )
+
+
+@FixedDecoder.demand("gradients reach the past and all layers")
+def _(answer):
+    weights = trained(answer.build(9, 8, 16))
+    past = torch.randn(2, 3, 8, requires_grad=True)
+    answer(sentence(2), past)
+    answer.gradients(past, *weights)
 
 
 FixedDecoder.hints = """

@@ -206,6 +206,13 @@ def _():
     yield "as many groups as heads", *heads(3, 3)
 
 
+@grouped_query_attention.demand("gradients reach Q, K and V")
+def _(answer):
+    inputs = [x.requires_grad_() for x in heads(4, 2)]
+    answer(*inputs)
+    answer.gradients(*inputs)
+
+
 grouped_query_attention.hints = """
 - With 6 query heads and 2 groups, heads 0, 1 and 2 use keys and values 0, and heads 3,
   4 and 5 use keys and values 1.

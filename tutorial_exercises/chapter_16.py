@@ -52,6 +52,14 @@ def _():
         yield "several images and larger grids", grid, *norm_and_projection(d_model)
 
 
+@merge_patches.demand("gradients reach the grid and both layers")
+def _(answer):
+    norm, projection = norm_and_projection(3)
+    grid = torch.randn(2, 4, 4, 3, requires_grad=True)
+    answer(grid, norm, projection)
+    answer.gradients(grid, *norm.parameters(), *projection.parameters())
+
+
 merge_patches.hints = """
 - Of each square of 2 × 2 neighbors, `grid[:, ::2, ::2]` is the upper left token. Its
   shape is (batch, row / 2, column / 2, d_model).
@@ -251,6 +259,13 @@ def _():
     yield "shifted windows", torch.randn(9, 2), 6, 2, 1
     yield "larger windows", torch.randn(25, 3), 6, 3, 1
     yield "larger windows", torch.randn(49, 2), 8, 4, 2
+
+
+@grid_bias.demand("gradients reach the table")
+def _(answer):
+    table = torch.randn(9, 2, requires_grad=True)
+    answer(table, 4, 2, 1)
+    answer.gradients(table)
 
 
 grid_bias.hints = """

@@ -25,7 +25,7 @@ def generalized_iou(boxes, others):
 @generalized_iou.oracle
 def _(boxes, others):
     results = []
-    for box, other in zip(boxes.tolist(), others.tolist(), strict=True):
+    for box, other in zip(boxes, others, strict=True):
         left, top, right, bottom = box
         other_left, other_top, other_right, other_bottom = other
         width = min(right, other_right) - max(left, other_left)
@@ -36,7 +36,7 @@ def _(boxes, others):
         hull = max(right, other_right) - min(left, other_left)
         hull *= max(bottom, other_bottom) - min(top, other_top)
         results.append(intersection / union - (hull - union) / hull)
-    return torch.tensor(results)
+    return torch.stack(results)
 
 
 def random_boxes(count):
@@ -57,6 +57,13 @@ def _():
     )
     yield "equal boxes", left, left.clone()
     yield "several pairs", random_boxes(6), random_boxes(6)
+
+
+@generalized_iou.demand("gradients reach the boxes")
+def _(answer):
+    boxes, others = random_boxes(4).requires_grad_(), random_boxes(4).requires_grad_()
+    answer(boxes, others)
+    answer.gradients(boxes, others)
 
 
 generalized_iou.hints = """

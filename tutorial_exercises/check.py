@@ -18,7 +18,7 @@ ASKED = {}  # number of an exercise: how many of its hints were asked for
 MISSING = "The solutions are not part of this copy of the book: ask your instructor."
 
 
-def check(answer, name=None):
+def check(answer=..., name=None):
     """Say what is right about an answer and what is not yet.
 
     answer: a function or class whose name is the exercise's; any value together with
@@ -38,7 +38,8 @@ def check(answer, name=None):
             answer, note = answer_in_notebook(exercise)
         card = examine(exercise, answer)
         CHECKED[exercise.number] = (answer, card.status)
-        mark = keep(exercise) if card.passed else ""
+        is_judged = card.status in ("pass", "fail")  # and not still to be written
+        mark = keep(exercise, card.passed) if is_judged else ""
         card.note = f"{note}\n{mark}".strip()
         return card
     except Wrong as wrong:
@@ -62,11 +63,11 @@ def use(answer, name=None):
     return exercise.solution if exercise.shown else exercise.definition
 
 
-def hint(answer):
+def hint(answer=...):
     """Show one more hint for an exercise (a function, a class, a name or a number)."""
     exercise = exercise_of(answer)
     if exercise is None:
-        return unknown(answer)
+        return unknown(answer, usage='hint("{}")')
     hints = exercise.hint_list
     asked = min(ASKED.get(exercise.number, 0) + 1, len(hints))
     ASKED[exercise.number] = asked
@@ -75,11 +76,11 @@ def hint(answer):
     return Card("hint", heading, "\n".join(lines))
 
 
-def solution(answer):
+def solution(answer=...):
     """Show a solution of an exercise; `print(solution(…))` shows it as text."""
     exercise = exercise_of(answer)
     if exercise is None:
-        return unknown(answer)
+        return unknown(answer, usage='solution("{}")')
     source = exercise.shown or MISSING
     return Card("solution", exercise.heading, call=exercise.call, source=source)
 
@@ -132,18 +133,21 @@ def exercise_of(answer, name=None):
     return exercise
 
 
-def unknown(answer, name=None):
+def unknown(answer, name=None, usage='check(answer, "{}")'):
     """Return a card that says why this is no exercise, and what was perhaps meant."""
+    which = f"Say which exercise it is: `{usage.format('1.2')}`."
+    if answer is ... and name is None:
+        return Card("unknown", "Nothing is given", which)
     key = str(getattr(answer, "__name__", answer) if name is None else name)[:60]
     heading = f"There is no exercise {key!r}" if key != "<lambda>" else "A lambda"
     chapter = key.partition(".")[0]
     same = [one.number for one in {*EXERCISES.values()} if str(one.chapter) == chapter]
     close = difflib.get_close_matches(key, EXERCISES, n=1)
-    message = 'Say which exercise it answers: `check(answer, "1.2")`.'
+    message = which
     if same and "." in key:
         numbers = sorted(same)
         message = f"That chapter has {', '.join(numbers)}: "
-        message += f'`check(answer, "{numbers[0]}")`.'
+        message += f"`{usage.format(numbers[0])}`."
     elif close:
         message = f"Did you mean `{EXERCISES[close[0]].call}`?"
     return Card("unknown", heading, message)

@@ -19,24 +19,28 @@ IN_COLAB = (
 )
 
 
-def keep(exercise):
-    """Mark an exercise as passed; return what there is to say, or "". Never raises."""
+def keep(exercise, passed=True):
+    """Mark an exercise as passed, or take its mark away; return what there is to say.
+
+    Never raises.
+    """
     marks, trouble = kept()
     try:
         file = _file()
-        if file is None or marks.get(exercise.number) == exercise.heading:
+        is_kept = marks.pop(exercise.number, None) == exercise.heading
+        if file is None or passed == is_kept:
             return ""
+        marks |= {exercise.number: exercise.heading} if passed else {}
         file.parent.mkdir(parents=not os.environ.get(VARIABLE), exist_ok=True)
-        text = json.dumps(
-            marks | {exercise.number: exercise.heading}, ensure_ascii=False
-        )
+        text = json.dumps(marks, ensure_ascii=False)
         new = file.with_suffix(f".{os.getpid()}")
         new.write_text(text, encoding="utf-8")
         new.replace(file)
     except (OSError, RuntimeError) as error:  # there may be no home
-        return f"This mark lasts for this session only ({error})."
+        mark = "This mark lasts" if passed else "That it fails is kept"
+        return f"{mark} for this session only ({error})."
     in_colab = "google.colab" in sys.modules and not os.environ.get(VARIABLE)
-    return trouble or (IN_COLAB if in_colab else "")
+    return trouble or (IN_COLAB if in_colab and passed else "")
 
 
 def kept():

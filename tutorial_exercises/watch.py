@@ -1,6 +1,7 @@
 """Watch what an answer does in PyTorch, for demands on how a result is reached."""
 
 import torch
+from torch._C._functorch import get_unwrapped, is_batchedtensor
 from torch.overrides import TorchFunctionMode
 from torch.utils.weak import WeakIdKeyDictionary
 
@@ -21,11 +22,13 @@ class Watch(TorchFunctionMode):
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         """Call the function and look at what it returns."""
-        result = function(*args, **(kwargs or {}))
+        result = returned = function(*args, **(kwargs or {}))
+        while torch.is_tensor(result) and is_batchedtensor(result):
+            result = get_unwrapped(result)  # with the axis that torch.vmap hides
         if torch.is_tensor(result):
             name = getattr(function, "__name__", "")
             size = result.numel()
             self.sizes[name] = max(size, self.sizes.get(name, 0))
-            self.alive[result] = 0 if result._is_view() else size
+            self.alive[returned] = 0 if result._is_view() else size
             self.held = max(self.held, sum(self.alive.values()))
-        return result
+        return returned

@@ -22,16 +22,13 @@ def sigmoid_loss(image_vectors, text_vectors, scale, bias):
 @sigmoid_loss.oracle
 def _(image_vectors, text_vectors, scale, bias):
     """Ask of each image and each text, one after another."""
-    images = image_vectors.tolist()
-    texts = text_vectors.tolist()
     total = 0.0
-    for i, image in enumerate(images):
-        for j, text in enumerate(texts):
-            product = sum(a * b for a, b in zip(image, text, strict=True))
-            cosine = product / math.hypot(*image) / math.hypot(*text)
+    for i, image in enumerate(image_vectors.double()):
+        for j, text in enumerate(text_vectors.double()):
+            cosine = image @ text / image.norm() / text.norm()
             logit = scale * cosine + bias
-            total += math.log(1 + math.exp(-logit if i == j else logit))
-    return torch.tensor(total / len(images))
+            total = total + torch.log(1 + torch.exp(-logit if i == j else logit))
+    return (total / len(image_vectors)).float()
 
 
 @sigmoid_loss.cases
@@ -60,6 +57,20 @@ def _(answer):
             "With a scale of 200 your loss is not finite: the probability of a wrong yes "
             "rounds to 1, and log(1 - 1) is -inf. Use `F.logsigmoid(-logit)` for a no."
         )
+
+
+@sigmoid_loss.demand("gradients reach the vectors, the scale and the bias")
+def _(answer):
+    inputs = [
+        torch.randn(3, 5),
+        torch.randn(3, 5),
+        torch.tensor(3.0),
+        torch.tensor(-2.0),
+    ]
+    for tensor in inputs:
+        tensor.requires_grad_()
+    answer(*inputs)
+    answer.gradients(*inputs)
 
 
 sigmoid_loss.hints = """

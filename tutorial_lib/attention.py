@@ -2,11 +2,15 @@
 
 Shapes: queries (..., query, d_k), keys (..., key, d_k), values (..., key, d_v), weights
 (..., query, key). A mask is boolean, True means "may attend", and it broadcasts to the
-weights. A query that may attend to nothing gets weights 0 and output 0.
+weights. A query that may attend to nothing gets weights 0 and output 0. A mask of
+floats is no such mask: `MultiHeadAttention` leaves it to torch, which adds it to the
+scores, where 0 and 1 hide nothing. Give ``mask.bool()``.
 
 The classes project, then call their method ``attend``: the one place in which queries
 meet keys, where `tutorial_lib.interpret` watches and changes it.
 """
+
+from copy import copy
 
 import torch
 import torch.nn.functional as F
@@ -139,6 +143,9 @@ class KVCache(dict):
             return 0
         K, _ = self[layer]
         return K.shape[-2]
+
+
+KVCache.copy = copy  # a dictionary's own would make a dictionary
 
 
 class CausalSelfAttention(MultiHeadAttention):

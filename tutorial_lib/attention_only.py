@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from tutorial_lib.attention import MultiHeadAttention
+from tutorial_lib.data.text import refuse_odd_sizes
 from tutorial_lib.masks import causal_mask
 
 
@@ -40,3 +41,6 @@ class AttentionOnly(nn.Module):
         for attention in self.layers:
             x = x + attention(x, x, x, mask)  # the residual stream
         return self.unembedding(x)
+
+
+refuse_odd_sizes(AttentionOnly)

@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from tutorial_lib.data.text import refuse_odd_sizes
 from tutorial_lib.masks import padding_mask
 from tutorial_lib.transformer import EncoderLayer
 
@@ -53,3 +54,6 @@ class Bert(nn.Module):
         x = self.token_embedding(tokens) + self.position_embedding(positions)
         x = x + self.segment_embedding.weight[0]
         return self.norm(x)
+
+
+refuse_odd_sizes(Bert)

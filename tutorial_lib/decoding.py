@@ -10,6 +10,7 @@ speculative decoding, for which a model is a function from tokens to logits.
 """
 
 from copy import copy
+from numbers import Number
 from typing import NamedTuple
 
 import torch
@@ -19,15 +20,28 @@ from tutorial_lib.data.text import BOS, EOS, check_counts, pad
 from tutorial_lib.notebook import progress_bar
 
 
+def _check_prompt(tokens, state=()):
+    """Raise ValueError for tokens that begin no text, and for no state."""
+    if tokens.ndim != 2 or not tokens.shape[1]:
+        raise ValueError(
+            "the prompt must be (batch, token) and have a token, as <bos>, got "
+            f"{tuple(tokens.shape)}"
+        )
+    if state is None:
+        raise ValueError("give a state to begin with, such as KVCache(), not None")
+
+
 @torch.no_grad()
 def generate(model, tokens, state, choose, *, max_new_tokens, eos=None, **options):
     """Append one token after the other, until each text has its ``eos``.
 
     ``tokens`` (batch, token) are the prompt; ``choose(logits, **options)`` turns logits
     (batch, vocab) into tokens (batch, 1). Without an ``eos`` a text has
-    ``max_new_tokens``. Returns the new tokens (batch, token).
+    ``max_new_tokens``. Returns the new tokens (batch, token). Raises ValueError for an
+    empty prompt.
     """
     check_counts(least=0, max_new_tokens=max_new_tokens)
+    _check_prompt(tokens, state)
     state = copy(state)  # a cache is extended, and the caller's stays as it is
     new_tokens = tokens[:, :0]
     for _ in range(max_new_tokens):
@@ -88,8 +102,9 @@ def beam_search(model, tokens, state, *, num_beams, max_new_tokens, eos=EOS):
     ``tokens`` are (1, token). Returns the new tokens, as a list that ends with ``eos``,
     and their log-probability: those of the likeliest text that ended, and only if none
     did, of the likeliest that ``max_new_tokens`` cut off. Raises ValueError for several
-    texts.
+    texts and for an empty prompt.
     """
+    _check_prompt(tokens, state)
     if len(tokens) != 1:
         raise ValueError(f"beam search takes one text, got {len(tokens)}")
     check_counts(num_beams=num_beams)
@@ -124,12 +139,22 @@ def beam_search(model, tokens, state, *, num_beams, max_new_tokens, eos=EOS):
 
 
 def select(state, rows):
-    """Pick ``rows`` of the batch from a state, the first axis of every tensor in it."""
+    """Pick ``rows`` of the batch from a state, the first axis of every tensor in it.
+
+    Numbers and strings in it stay as they are. Raises ValueError for what is neither
+    they nor a dictionary, a list or a tuple of them.
+    """
     if isinstance(state, torch.Tensor):
         return state[rows]
     if isinstance(state, dict):
         return type(state)({key: select(part, rows) for key, part in state.items()})
-    return type(state)(select(part, rows) for part in state)
+    if isinstance(state, (list, tuple)):
+        parts = [select(part, rows) for part in state]
+        is_named = hasattr(state, "_fields")
+        return type(state)(*parts) if is_named else type(state)(parts)
+    if state is None or isinstance(state, (Number, str)):
+        return state
+    raise ValueError(f"no rows can be picked from a {type(state).__name__} in a state")
 
 
 def translate(model, sentences, data, *, num_beams=1, batch_size=250):
@@ -139,6 +164,7 @@ def translate(model, sentences, data, *, num_beams=1, batch_size=250):
     is beam search, a sentence at a time; else ``batch_size`` sentences are decoded
     greedily at once. No translation exceeds twice its source and 10 words.
     """
+    check_counts(num_beams=num_beams, batch_size=batch_size)
     if num_beams > 1:
         batch_size = 1
     device = next(model.parameters()).device
@@ -219,8 +245,12 @@ def speculative_decode(
 
     Both are functions of tokens (1, token) that return logits (1, token, vocab);
     ``prompt`` is a list of tokens. The text has exactly the target model's
-    probabilities: Leviathan et al. (2023), algorithm 1.
+    probabilities: Leviathan et al. (2023), algorithm 1. Raises ValueError for an empty
+    prompt.
     """
+    tokens = torch.as_tensor(prompt)
+    _check_prompt(tokens[None])
+    prompt = tokens.tolist()
     check_counts(
         least=0, num_draft_tokens=num_draft_tokens, max_new_tokens=max_new_tokens
     )

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from tutorial_lib.attention import CausalSelfAttention
+from tutorial_lib.data.text import refuse_odd_sizes
 from tutorial_lib.transformer import FeedForward
 
 
@@ -67,3 +68,6 @@ class GPT(nn.Module):
         """Return the logits (batch, vocab) after the new tokens, and the cache."""
         logits = self(tokens, kv_cache)
         return logits[:, -1], kv_cache
+
+
+refuse_odd_sizes(GPT)

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from tutorial_lib.attention import MultiHeadAttention
+from tutorial_lib.data.text import refuse_odd_sizes
 from tutorial_lib.position import apply_rope, frequencies
 
 
@@ -152,3 +153,6 @@ class Llama(nn.Module):
         """Return the logits (batch, vocab) after the new tokens, and the cache."""
         logits = self(tokens, kv_cache)
         return logits[:, -1], kv_cache
+
+
+refuse_odd_sizes(Llama)

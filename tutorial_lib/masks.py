@@ -23,7 +23,10 @@ def padding_mask(lengths, num_keys):
 def window_mask(num_tokens, radius, device=None):
     """Let each token attend to itself and ``radius`` neighbors on either side.
 
-    Vaswani et al. (2017), section 4: restricted self-attention, (query, key).
+    Vaswani et al. (2017), section 4: restricted self-attention, (query, key). Raises
+    ValueError for a radius below 0.
     """
+    if not radius >= 0:
+        raise ValueError(f"radius must be 0 or more, got {radius}")
     position = torch.arange(num_tokens, device=device)
     return (position[:, None] - position).abs() <= radius

@@ -20,10 +20,15 @@ class Bleu(NamedTuple):
 def exact_match(outputs, targets):
     """Return the share of ``outputs`` that equal their targets word for word.
 
-    Both are lists with a list of words for each sentence.
+    Both are lists with a list of words for each sentence. Raises ValueError for none,
+    and for a string beside a list of words.
     """
+    if not len(targets):
+        raise ValueError("there is no sentence to compare")
     matches = 0
     for output, target in zip(outputs, targets, strict=True):
+        if isinstance(output, str) != isinstance(target, str):
+            raise ValueError(f"{output!r} and {target!r} are not both lists of words")
         matches += list(output) == list(target)
     return matches / len(targets)
 
@@ -34,10 +39,13 @@ def bleu(outputs, references):
     Outputs are strings, which sacrebleu splits its own way (13a), in small letters;
     ``references[i]`` is the reference of ``outputs[i]``, or a list of several. Of a
     length none of whose n-grams occur, half of one counts, of the next a quarter
-    (smooth:exp); without any n-gram of four words the score is 0.
+    (smooth:exp); without any n-gram of four words the score is 0. Raises ValueError
+    unless there is a list of outputs, and a reference for each.
     """
     from sacrebleu.metrics import BLEU
 
+    if isinstance(outputs, str) or isinstance(references, str) or not outputs:
+        raise ValueError("bleu takes a list of outputs, each a string, and is of all")
     if len(outputs) != len(references):
         raise ValueError(f"{len(outputs)} outputs have {len(references)} references")
     lists = []

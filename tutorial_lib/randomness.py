@@ -2,16 +2,20 @@
 
 import random
 from contextlib import contextmanager
+from numbers import Integral
 
 import numpy
 import torch
 
 
 def seed(number):
-    """Seed every generator with the same whole number."""
-    random.seed(int(number))  # a number of numpy, too
+    """Seed every generator with the same whole number, or raise ValueError."""
+    if not isinstance(number, Integral):
+        raise ValueError(f"a seed is a whole number, got {number!r}")
+    number = int(number)  # a number of numpy, too
+    random.seed(number)
     numpy.random.seed(number % 2**32)
-    torch.manual_seed(int(number))
+    torch.manual_seed(number)
 
 
 @contextmanager

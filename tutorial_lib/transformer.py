@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from tutorial_lib.attention import MultiHeadAttention
+from tutorial_lib.data.text import refuse_odd_sizes
 from tutorial_lib.masks import causal_mask, padding_mask
 from tutorial_lib.position import SinusoidalEncoding
 
@@ -162,3 +163,6 @@ class Transformer(nn.Module):
         tokens = torch.cat([previous_tokens, tokens], dim=1)
         logits = self.decoder(tokens, encoder_outputs, source_mask)
         return logits[:, -1], (tokens, encoder_outputs, source_mask)
+
+
+refuse_odd_sizes(TransformerEncoder, TransformerDecoder)

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from tutorial_lib.data.text import refuse_odd_sizes
 from tutorial_lib.transformer import Block
 
 
@@ -69,3 +70,6 @@ class VisionTransformer(nn.Module):
             x = layer(x)
         x = self.norm(x)
         return self.head(x[:, 0])
+
+
+refuse_odd_sizes(VisionTransformer)

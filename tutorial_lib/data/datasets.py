@@ -92,6 +92,8 @@ def load_translation(
     given = first or folder if name == "grammar" else longer
     if given:
         raise ValueError("first= and folder= are for files, longer= for the grammar")
+    if name == "multi30k" and (first is not None or held_out != 500):
+        raise ValueError("Multi30k has official parts: leave out first= and held_out=")
     check_counts(train=train, held_out=held_out, first=first)
     if name == "grammar":
         parts = split(train or 3000, held_out // 5, held_out, seed=seed, longer=longer)

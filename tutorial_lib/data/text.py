@@ -5,18 +5,22 @@ A token is a word or a punctuation mark. One that the vocabulary lacks becomes
 stands between ``<bos>`` and ``<eos>``.
 """
 
+import inspect
 import math
 import random
 import re
 import unicodedata
 from collections import Counter
 from dataclasses import dataclass
+from functools import wraps
 from numbers import Integral
 from typing import NamedTuple
 
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
+# Sizes of models; how many heads there may be, an attention layer says.
+SIZES = ("vocab_size", "d_model", "num_layers", "d_ff", "max_tokens", "num_classes")
 SPECIAL_TOKENS = ("<pad>", "<bos>", "<eos>", "<unk>")
 PAD, BOS, EOS, UNK = range(4)
 
@@ -45,6 +49,27 @@ def check_counts(*, least=1, **counts):
         is_whole = isinstance(count, Integral) and not isinstance(count, bool)
         if count is not None and not (is_whole and count >= least):
             raise ValueError(f"{name} must be {kind}, got {count!r}")
+
+
+def refuse_odd_sizes(*kinds):
+    """Let classes of models raise ValueError for a size that is no number of things.
+
+    So their own text, which pages show, has nothing of it.
+    """
+    for kind in kinds:
+        kind.__init__ = _checking(kind.__init__)
+
+
+def _checking(build):
+    parameters = inspect.signature(build)
+
+    @wraps(build)
+    def check_and_build(*args, **kwargs):
+        given = parameters.bind(*args, **kwargs).arguments
+        check_counts(**{name: given[name] for name in SIZES if name in given})
+        build(*args, **kwargs)
+
+    return check_and_build
 
 
 @dataclass(frozen=True)
@@ -105,6 +130,7 @@ class Vocabulary:
     """
 
     def __init__(self, sentences, *, min_count=1):
+        check_counts(min_count=min_count)
         counts = Counter(token for sentence in sentences for token in sentence)
         kept = {token for token in counts if counts[token] >= min_count}
         kept -= {*SPECIAL_TOKENS}
@@ -131,11 +157,14 @@ class Vocabulary:
         """Return the tokens up to the first ``<eos>``, without ``<bos>`` and ``<pad>``.
 
         ``ids`` is a sequence of whole numbers or a tensor (token,). Raises ValueError
-        for a number below 0.
+        for what is no token's id.
         """
+        ids = ids.tolist() if hasattr(ids, "tolist") else [*ids]
+        for i in ids:
+            i = i.item() if isinstance(i, torch.Tensor) else i
+            if not isinstance(i, Integral) or i not in range(len(self.tokens)):
+                raise ValueError(f"no token has the id {i}")
         ids = [int(i) for i in ids]
-        if min(ids, default=0) < 0:
-            raise ValueError(f"no token has the id {min(ids)}")
         end = ids.index(EOS) if EOS in ids else len(ids)
         return [self.tokens[i] for i in ids[:end] if i not in (PAD, BOS)]
 

@@ -21,7 +21,7 @@ def rollout(maps):
     """
     if isinstance(maps, Mapping):
         maps = maps.values()
-    maps = list(maps)
+    maps = [torch.as_tensor(weights) for weights in maps]
     shapes = [tuple(weights.shape) for weights in maps]
     sizes = {(shape[0], shape[-1]) for shape in shapes}
     is_square = all(len(shape) == 4 and shape[2] == shape[3] for shape in shapes)
@@ -71,12 +71,18 @@ def counterfactual(answer, inputs, others):
 
     ``others`` broadcasts to ``inputs`` (batch, token, ...). Returns (batch, token): how
     much the answer drops when this one token is replaced. Raises ValueError for
-    fractions in place of whole numbers, such as token ids.
+    fractions in place of whole numbers, such as token ids, and unless the answer is a
+    number for each text.
     """
     if not torch.can_cast(others.dtype, inputs.dtype):
         raise ValueError(f"the inputs are {inputs.dtype}, the others {others.dtype}")
     others = others.to(inputs).expand_as(inputs)
     before = answer(inputs)
+    if before.shape != inputs.shape[:1]:
+        raise ValueError(
+            f"the answer must be one number for each text, ({len(inputs)},), got "
+            f"{tuple(before.shape)}"
+        )
     drops = []
     for token in range(inputs.shape[1]):
         changed = inputs.clone()

@@ -20,13 +20,18 @@ from torch.nn.modules.module import (
 from torch.overrides import TorchFunctionMode
 from torch.utils.weak import WeakTensorKeyDictionary
 
-SOFTMAX = ["softmax", "special_softmax"]
-PRODUCTS = ["matmul", "mm", "bmm", "einsum"]
+SOFTMAX = ["_safe_softmax", "_softmax", "softmax", "special_softmax"]
+PRODUCTS = ["matmul", "mm", "bmm", "einsum", "linalg_matmul"]
 # Products that are not followed: the module that calls them is named.
 OTHER_PRODUCTS = [
-    *["addbmm", "addmm", "addmv", "baddbmm", "chain_matmul", "dot", "inner"],
-    *["multi_dot", "mv", "tensordot"],
+    *["addbmm", "addmm", "addmv", "baddbmm", "chain_matmul", "dot", "embedding_bag"],
+    *["inner", "kron", "linalg_multi_dot", "linalg_vecdot", "mv", "tensordot"],
+    *["_sparse_addmm", "_sparse_mm"],
 ]
+# Products, too, unless it is by a parameter: that is a layer after a softmax.
+LAYERS = ["bilinear", "conv1d", "linear"]
+# Weights that are followed only to name the module that multiplies values by them.
+OTHER_SOFTMAX = ["_masked_softmax", "gumbel_softmax", "softmin"]
 # What may happen to weights between the softmax and the values; weights.mT is a
 # __get__, and weights[:, None] a __getitem__.
 STEPS = [
@@ -60,10 +65,16 @@ def record_attention(model):
     Attention is ``F.scaled_dot_product_attention``, with the heads it is given, and
     ``nn.MultiheadAttention`` and all that is made of it. Besides, it is a softmax over
     the last axis that multiplies something by ``@``, ``bmm`` or ``einsum``, and may be
-    masked, reshaped or dropped out before. What that axis holds, nobody tells: of
-    attention between channels, the keys in a map are channels. A query that may attend
-    to nothing has weights 0. A module whose weights go another way, such as in pieces,
-    has no map, and a warning names it.
+    masked, reshaped or dropped out before. What an axis holds, nobody tells: of
+    attention between channels, the keys in a map are channels; of queries that were
+    packed by group, a head is a KV head; and axes before that of the heads join the
+    batch. A query that may attend to nothing has weights 0.
+
+    A warning names each module with a softmax, or another of torch's fused functions,
+    whose weights go another way, such as in pieces or grouped on five axes: it has no
+    map. Weights without a softmax of torch, such as exp over its sum or that of a
+    log-softmax, are not seen, nor is a function that ``torch.compile`` has made, or
+    what goes through numpy: no warning names them.
 
     Outputs stay the same, but torch's own layers in evaluation leave their fast path,
     which moves the seventh digit, and writes zeros over padding. Raises ValueError if
@@ -162,15 +173,20 @@ class _Recorder(TorchFunctionMode):
 
     def see(self, function, args, kwargs, result):
         """Keep the weights of a fused function, begin to follow a softmax, or go on."""
-        name = getattr(function, "__name__", "")
+        name = getattr(function, "__name__", "").partition(".")[0]  # aten's softmax.int
         if not name.startswith("__"):
             name = name.removesuffix("_")  # in place: mul_, masked_fill_
-        if function is F.scaled_dot_product_attention:
-            self.keep(_fused_weights(*args, **kwargs), object())
-        elif function is F.multi_head_attention_forward:
+        if name == "scaled_dot_product_attention":
+            weights, values = _fused_weights(*args, **kwargs)
+            self.keep(None if _is_grouped(weights, values) else weights, object())
+        elif name == "multi_head_attention_forward":
             self.keep(_multi_head_weights(*args, **kwargs), object())
+        elif "attention" in name:  # what the fused functions call, with other arguments
+            self.miss()
         elif name in SOFTMAX:
             self.begin_to_follow(result, *args, **kwargs)
+        elif name in OTHER_SOFTMAX:
+            self.followed[result] = _Followed(None, object(), None)
         else:
             given = _tensors([*args, *kwargs.values()])
             followed = [x for x in given if x in self.followed]
@@ -190,9 +206,12 @@ class _Recorder(TorchFunctionMode):
         """Go on with a tensor of weights, which is among the arguments."""
         before = self.followed[tensor]
         if name in PRODUCTS and any(arg is tensor for arg in _tensors(args)):
-            self.multiply(tensor, args)
+            self.multiply(tensor, name, args)
         elif name in PRODUCTS + OTHER_PRODUCTS:
             self.miss()
+        elif name in LAYERS:
+            if not any(isinstance(arg, torch.nn.Parameter) for arg in args):
+                self.miss()
         elif name == "mul" and result.numel() > tensor.numel():
             if before.weights is not None:
                 self.miss()  # a sum makes attention of it
@@ -214,23 +233,26 @@ class _Recorder(TorchFunctionMode):
                 after = after._replace(batch_and_head=before.weights.shape[:2])
             self.followed[result] = after
 
-    def multiply(self, tensor, args):
+    def multiply(self, tensor, name, args):
         """Keep a tensor of weights that multiplies values, if keys are summed over."""
         weights, softmax, sizes = self.followed[tensor]
-        place = [arg is tensor for arg in args].index(True)
-        if weights is not None and isinstance(args[0], str):
-            weights = _in_einsum(weights, args[0], place - 1)
-        elif weights is not None and place == 1:  # the values stand first
-            weights = weights.mT
+        place = [one is tensor for one in _tensors(args)].index(True)
+        if weights is not None and name == "einsum":
+            weights = _in_einsum(weights, args, place)
+        elif weights is not None:
+            weights = weights if place == 0 else weights.mT  # the values stand first
+            weights = None if _is_grouped(weights, args[1 - place]) else weights
+        if weights is not None:
+            if sizes and weights.ndim == 3 and len(weights) == sizes.numel():
+                weights = weights.unflatten(0, sizes)
+            weights = torch.atleast_2d(weights)
+        self.keep(weights, softmax)
+
+    def keep(self, weights, softmax):
+        """Make weights (..., query, key) the map of the module that runs, if any."""
         if weights is None:
             self.miss()
             return
-        if sizes and weights.ndim == 3 and len(weights) == sizes.numel():
-            weights = weights.unflatten(0, sizes)
-        self.keep(torch.atleast_2d(weights), softmax)
-
-    def keep(self, weights, softmax):
-        """Make weights (..., query, key) the map of the module that runs."""
         self.start_afresh()
         name = self.running[-1]
         while weights.ndim < 4:
@@ -288,11 +310,29 @@ class _Recorder(TorchFunctionMode):
             )
 
 
-def _fused_weights(query, key, value, attn_mask=None, dropout_p=0.0, **options):
-    """Return the weights of ``F.scaled_dot_product_attention``: values of 0 and 1."""
+def _fused_weights(
+    query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, **options
+):
+    """Return the weights of ``F.scaled_dot_product_attention``, and the values.
+
+    The weights are the outputs of other values, 0 and 1.
+    """
     identity = torch.eye(key.shape[-2], dtype=value.dtype, device=value.device)
     values = identity.expand(*value.shape[:-2], -1, -1)
-    return F.scaled_dot_product_attention(query, key, values, attn_mask, **options)
+    weights = F.scaled_dot_product_attention(
+        query, key, values, attn_mask, is_causal=is_causal, **options
+    )
+    return weights, value
+
+
+def _is_grouped(weights, values):
+    """Tell whether weights on five axes share values along one, as groups do."""
+    if weights.ndim < 5:
+        return False
+    sizes = zip(weights.shape, values.shape, values.stride(), strict=False)
+    return values.ndim < weights.ndim or any(
+        size > 1 and (own == 1 or stride == 0) for size, own, stride in [*sizes][:-2]
+    )
 
 
 def _multi_head_weights(query, *args, **kwargs):
@@ -304,14 +344,28 @@ def _multi_head_weights(query, *args, **kwargs):
     return weights if query.ndim == 3 else weights[None]  # (batch, head, query, key)
 
 
-def _in_einsum(weights, equation, place):
-    """Return weights with a query axis; None if they are not summed over the keys."""
-    terms, _, output = equation.replace(" ", "").partition("->")
+def _in_einsum(weights, args, place):
+    """Return weights (..., query, key); None if that is not what they are.
+
+    The query is the last axis but the keys' that the values lack.
+    """
+    if "->" not in args[0]:
+        return None
+    terms, _, output = args[0].replace(" ", "").partition("->")
     terms = terms.split(",")
     own = terms.pop(place)
-    if own[-1] in output:
+    given = "".join(terms)
+    dots = "01234567"[: weights.ndim - len(own.replace("...", ""))]
+    own, given = (term.replace("...", dots) for term in (own, given))
+    *others, key = own
+    if key in output or key not in given or len({*own}) < len(own):
         return None
-    return weights.unsqueeze(-2) if own[-2] in "".join(terms) else weights
+    lacking = [axis for axis in others if axis not in given]
+    if weights.ndim > 4 and len(lacking) > 1:
+        return None  # grouped: which are heads?
+    if not lacking:
+        return weights.unsqueeze(-2)
+    return weights.movedim(own.index(lacking[-1]), -2)
 
 
 def _tensors(args):

@@ -2,6 +2,7 @@
 
 import math
 from itertools import cycle
+from numbers import Number
 
 from tutorial_lib.plotting.panels import (
     BLUE,
@@ -65,7 +66,7 @@ def show_curves(
             _tint_ranges(ax, x, ranges or {}, colors)
             _draw_lines(ax, x, lines, colors)
             _draw_dashed(ax, x, dashed or {})
-            for style, (label, at) in zip(DASHES, (vlines or {}).items(), strict=False):
+            for style, (label, at) in zip(cycle(DASHES), (vlines or {}).items()):
                 ax.axvline(at, color=GREY, ls=style, label=label)
             ax.set(title=title, xscale=xscale, yscale=yscale)
             if x is not None:
@@ -100,7 +101,7 @@ def _draw_lines(ax, x, lines, colors):
 def _draw_dashed(ax, x, dashed):
     for label, line in dashed.items():
         style = {"label": label, "color": GREY, "ls": "--"}
-        if isinstance(line, (int, float)):
+        if getattr(line, "ndim", 0 if isinstance(line, Number) else 1) == 0:
             ax.axhline(line, **style)
         else:
             ax.plot(*map(array, line if x is None else (x, line)), **style)
@@ -139,6 +140,9 @@ def show_bars(bars, labels, *, baselines=None, ylabel="weight"):
     to what bars are compared with: a number, or values (bar,).
     """
     words = [str(label) for label in labels]
+    for title, values in bars.items():
+        if len(values) != len(words):
+            raise ValueError(f"{len(values)} values for {len(words)} bars in {title!r}")
     fit = int((WIDTH - 0.6) / (NUMBER * len(words) + 0.2))
     columns = next((c for c in range(fit, 1, -1) if len(bars) % c == 0), 1)
     rows = -(-len(bars) // columns)
@@ -168,6 +172,6 @@ def show_bars(bars, labels, *, baselines=None, ylabel="weight"):
 def _draw_baselines(ax, baselines, bars):
     """Draw a level across each bar."""
     ends = [[i - 0.42 for i in range(bars)], [i + 0.42 for i in range(bars)]]
-    for color, (label, level) in zip(CYCLE[1:], baselines.items(), strict=False):
+    for color, (label, level) in zip(cycle(CYCLE[1:]), baselines.items()):
         style = {"color": color, "lw": 1.8, "ls": (0, (2, 1)), "label": label}
         ax.hlines(array(level) + [0.0] * bars, *ends, **style)

@@ -47,12 +47,14 @@ def show_heatmaps(
     ``outline``, a set of (query, key) for every panel or a boolean that broadcasts to
     the weights, are framed, and named by ``outline_label``; a line stands above the
     query ``hline``. Numbers stand where there is room, and an axis without name and
-    labels has none. Raises ValueError for weights outside 0 to 1, and labels, mask or
-    outline that do not match the axes.
+    labels has none. Raises ValueError for weights outside 0 to 1, and labels, titles,
+    mask or outline that do not match the axes.
     """
     weights = _as_tensor(weights).detach().cpu().float()
     _check_heatmaps(weights, query_labels, key_labels, scores)
     grid = weights[(None,) * (4 - weights.ndim)]  # (row, column, query, key)
+    if titles and len(titles) != grid.shape[:2].numel():
+        raise ValueError(f"{len(titles)} titles for {grid.shape[:2].numel()} panels")
     allowed = torch.tensor(True) if mask is None else mask
     hidden = ~_expanded(allowed, grid.shape, "mask").flatten(0, 1)
     framed = as_cells(set() if outline is None else outline, grid.shape).flatten(0, 1)
