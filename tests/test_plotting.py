@@ -96,6 +96,14 @@ def test_masked_cells_are_hatched_and_only_what_leaks_carries_a_number():
         assert hatched == {(0.5, -0.5), (1.5, -0.5), (1.5, 0.5)}  # what is to come
 
 
+def test_zeros_are_left_out_where_that_is_asked_for():
+    weights = torch.tensor([[1.0, 0.0], [0.5, 0.5]])
+    [ax] = heat(show_heatmaps(weights, write_zeros=False))
+    assert written(ax.texts) == ["1.00", "0.50", "0.50"]
+    [ax] = heat(show_heatmaps(weights))
+    assert written(ax.texts) == ["1.00", "0.00", "0.50", "0.50"]
+
+
 def frames(ax):
     """Return the cells (query, key) that are framed."""
     found = [patch for patch in ax.patches if not patch.get_hatch()]
@@ -329,6 +337,14 @@ def test_bars_carry_their_values_and_are_compared_with_baselines():
         levels.append([line[0, 1] for line in collection.get_segments()])
     assert levels == [pytest.approx([0.5, 0.5]), pytest.approx([0.6, 0.9])]
     assert legend(fig) == ["chance", "best"]
+
+
+def test_marked_bars_are_hatched_and_the_legend_names_them():
+    fig = show_bars({"": [0.2, 0.3, 0.5]}, "abc", marked={"wrong": [True, False, True]})
+    assert [bool(bar.get_hatch()) for bar in fig.axes[0].patches] == [True, False, True]
+    assert legend(fig) == ["wrong"]
+    fig = show_bars({"": [0.2, 0.8]}, "ab", marked={"wrong": [False, False]})
+    assert legend(fig) == []
 
 
 @pytest.mark.parametrize("words", [["a", "b"], ["word only", "+ positions"] * 3])

@@ -132,12 +132,13 @@ def _number_in_full(axis, locator=None):
         axis.set_minor_locator(NullLocator())
 
 
-def show_bars(bars, labels, *, baselines=None, ylabel="weight"):
+def show_bars(bars, labels, *, baselines=None, marked=None, ylabel="weight"):
     """Show one bar chart for each title in ``bars``, all on one scale.
 
     ``bars`` maps a title to values (bar,); ``labels`` names the bars. Where there is
     room, a bar carries its value, rounded to two decimals. ``baselines`` maps a label
-    to what bars are compared with: a number, or values (bar,).
+    to what bars are compared with: a number, or values (bar,). ``marked`` maps one to
+    booleans (bar,): the bars where they are True are drawn hatched, and named by it.
     """
     words = [str(label) for label in labels]
     for title, values in bars.items():
@@ -163,10 +164,21 @@ def show_bars(bars, labels, *, baselines=None, ylabel="weight"):
             ax.set_xticks(range(len(words)), words, **turned)
             ax.set_title(title)
             ax.margins(y=0.2)
+            _mark_bars(drawn, marked or {})
             _draw_baselines(ax, baselines or {}, len(words))
         name_axes(axes, columns, xlabel="", ylabel=ylabel)
         add_legend(fig, axes, least=1)
     return fig
+
+
+def _mark_bars(drawn, marked):
+    """Hatch bars, in another color; the first of them gives the legend its name."""
+    for label, flags in marked.items():
+        chosen = [bar for bar, flag in zip(drawn, flags, strict=True) if flag]
+        for bar in chosen:
+            bar.set(facecolor="none", edgecolor=CYCLE[1], hatch="////")
+        for bar in chosen[:1]:
+            bar.set_label(label)
 
 
 def _draw_baselines(ax, baselines, bars):

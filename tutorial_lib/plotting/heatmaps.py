@@ -33,6 +33,7 @@ def show_heatmaps(
     outline_label="gold link",
     hline=None,
     scores=False,
+    write_zeros=True,
     label=None,
     xlabel="key",
     ylabel="query",
@@ -46,9 +47,10 @@ def show_heatmaps(
     weights, is False are hatched, and cells that are NaN are grey. Cells in
     ``outline``, a set of (query, key) for every panel or a boolean that broadcasts to
     the weights, are framed, and named by ``outline_label``; a line stands above the
-    query ``hline``. Numbers stand where there is room, and an axis without name and
-    labels has none. Raises ValueError for weights outside 0 to 1, and labels, titles,
-    mask or outline that do not match the axes.
+    query ``hline``. Numbers stand where there is room, without ``write_zeros`` only
+    those that are not 0, and an axis without name and labels has none. Raises
+    ValueError for weights outside 0 to 1, and labels, titles, mask or outline that do
+    not match the axes.
     """
     weights = _as_tensor(weights).detach().cpu().float()
     _check_heatmaps(weights, query_labels, key_labels, scores)
@@ -69,7 +71,8 @@ def show_heatmaps(
             layout.letter(ax, titles[i] if titles else "", xlabel, ylabel)
             if hline is not None:
                 ax.axhline(hline - 0.5, color=LIGHT["ink"], lw=2)
-        _write_numbers(axes, panels, hidden, layout.cell)
+        shown = panels.ne(0) | (~hidden & write_zeros)
+        _write_numbers(axes, panels, hidden, shown, layout.cell)
         name_axes(axes, layout.columns, xlabel=xlabel, ylabel=ylabel)
         if has_bar:
             _add_bar(fig, axes, image, label, layout.columns > 1, panels)
@@ -135,7 +138,7 @@ def _rule(ax, queries, keys):
     ax.vlines([j - 0.5 for j in range(1, keys)], -0.5, queries - 0.5, **style)
 
 
-def _write_numbers(axes, panels, hidden, cell):
+def _write_numbers(axes, panels, hidden, shown, cell):
     """Write numbers where they fit; a hidden weight that is not 0 is seen, as a leak.
 
     Boxes in the color of the cell keep the hatching off them.
@@ -143,7 +146,6 @@ def _write_numbers(axes, panels, hidden, cell):
     from matplotlib.patheffects import withStroke
 
     digits = 0 if panels.eq(panels.round()).all() else 2
-    shown = ~(hidden & panels.eq(0))
     texts = [f"{number:.{digits}f}" for number in panels[shown].tolist()]
     texts = [text.replace("-", "−").replace("inf", "∞") for text in texts]
     letters = max(map(len, texts), default=0)
