@@ -1,7 +1,7 @@
 """The progress bar: seen where somebody looks, and gone when it is done."""
 
+import contextlib
 import os
-import sys
 import tempfile
 
 import nbformat
@@ -45,12 +45,14 @@ def run_forked(code, stdout, stderr, **environment):
     if child == 0:
         status = 1
         try:
-            os.environ |= environment
-            sys.stdout = open(stdout, "w", closefd=False)
-            sys.stderr = open(stderr, "w", closefd=False)
-            exec(code, {"__name__": "program"})
-            sys.stdout.flush()
-            sys.stderr.flush()
+            os.environ.update(environment)
+            with (
+                open(stdout, "w", closefd=False) as out,
+                open(stderr, "w", closefd=False) as err,
+                contextlib.redirect_stdout(out),
+                contextlib.redirect_stderr(err),
+            ):
+                exec(code, {"__name__": "program"})
             status = 0
         finally:
             os._exit(status)
