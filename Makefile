@@ -140,8 +140,10 @@ lint: $(FULL)/installed
 	tutorial_figures book/_static book/_print
 
 # A worker a core, each with whole files, long ones first (tests/conftest.py): the cells
-# of a chapter share a kernel, and the tests of a module a browser.
-PYTEST = PYTHONHASHSEED=0 $(FULL)/bin/python -m pytest -n logical --dist loadfile \
+# of a chapter share a kernel, and the tests of a module a browser. In tests/lean stands
+# what each worker need not import.
+PYTEST = PYTHONHASHSEED=0 PYTHONPATH="$(CURDIR)/tests/lean:$$PYTHONPATH" \
+	$(FULL)/bin/python -m pytest -n logical --dist loadfile \
 	--no-loadscope-reorder --nbval --nbval-current-env --nbval-cell-timeout=300 \
 	--nbval-sanitize-with tests/nbval.cfg
 
