@@ -4,6 +4,7 @@ An example chapter that exists only for the tests stands beside the book's.
 """
 
 import ast
+import functools
 import importlib
 import itertools
 import linecache
@@ -56,7 +57,7 @@ class Chapter:
         name = f"{self.number:02d}_*" if is_chapter else self.module
         return next((ROOT / "notebooks").glob(f"{name}.ipynb"), None)
 
-    @property
+    @functools.cached_property
     def notebook(self):
         """The notebook with its stored outputs."""
         return nbformat.read(self.notebook_path(), 4)

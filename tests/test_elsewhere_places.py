@@ -1,6 +1,8 @@
 """Positions, kernels and windows against numbers that others publish or compute.
 
 Each test names the file that it has its numbers from: facts are copied, and no code.
+Libraries that take seconds are imported where they are needed, since every worker reads
+this file.
 """
 
 from pathlib import Path
@@ -9,10 +11,8 @@ import numpy as np
 import pytest
 import torch
 from scipy.optimize import minimize
-from sklearn.neighbors import KernelDensity, KNeighborsRegressor
 from test_elsewhere import within
 from torch import nn
-from torchvision.models.swin_transformer import ShiftedWindowAttention
 
 from tools.notebooks import read_notebook, source_of
 from tutorial_lib.attention import nadaraya_watson
@@ -102,6 +102,8 @@ def test_widths_of_r():
 def test_kernels(ours, theirs):
     # scikit-learn's are densities: divided by that at 0, they are similarities.
     distances = np.linspace(0, 0.69, 24)[:, None]
+    from sklearn.neighbors import KernelDensity
+
     fitted = KernelDensity(kernel=theirs, bandwidth=0.7).fit([[0.0]])
     density = np.exp(fitted.score_samples(distances))
     similarities = ours(0.7)(torch.tensor(distances[:, 0]))
@@ -112,6 +114,8 @@ def test_kernels(ours, theirs):
 def test_regression():
     points, values = data_of_statsmodels()
     first = points[:, :1]
+    from sklearn.neighbors import KNeighborsRegressor
+
     fitted = KNeighborsRegressor(60, weights=lambda d: np.exp(-((d / 0.5) ** 2) / 2))
     expected = fitted.fit(first.numpy(), values.numpy()).predict(first.numpy())
     outputs, _ = nadaraya_watson(first[:, 0], first[:, 0], values, gaussian(0.5))
@@ -244,6 +248,8 @@ def test_spectrum():
 @pytest.mark.parametrize("shift", [0, 1, 2])
 def test_shifted_windows(shift):
     torch.manual_seed(0)
+    from torchvision.models.swin_transformer import ShiftedWindowAttention
+
     theirs = ShiftedWindowAttention(8, [4, 4], [shift, shift], 2).eval()
     nn.init.normal_(theirs.relative_position_bias_table)
     block = SwinBlock(8, 2, side=8, window_size=4, shift=shift)

@@ -19,7 +19,8 @@ LONG = "A rather long title " * 4
 CONTROLS = "button:not([tabindex='-1']), select, input, [tabindex='0']"
 REACHED = """() => {
   const { shadowRoot } = document.querySelector("[data-figure]");
-  (window.reached ??= new Set()).add(shadowRoot.activeElement);
+  window.reached = new Set();
+  shadowRoot.addEventListener("focusin", (event) => reached.add(event.target));
 }"""
 UNREACHED = """controls => {
   const { shadowRoot } = document.querySelector("[data-figure]");
@@ -48,6 +49,15 @@ NAMELESS = """() => {
   return [...named].filter((node) => !node.ariaLabel).map((node) => node.outerHTML);
 }"""
 
+TOO_SMALL = """() => {
+  const { shadowRoot } = document.querySelector("[data-figure]");
+  const parts = shadowRoot.querySelectorAll("button, select, input[type=range], label");
+  return [...parts].filter((node) => {
+    const { width, height } = node.getBoundingClientRect();
+    return node.checkVisibility() && width && height && (width < 24 || height < 24);
+  }).map((node) => node.outerHTML);
+}"""
+
 
 def it_says_what_it_shows_in_place_of_its_picture(page, name, axe_violations):
     assert readout(page)
@@ -62,9 +72,9 @@ def axe_passes_in_the_light(page, name, axe_violations):
 
 
 def tab_reaches_every_control(page, name, axe_violations):
+    page.evaluate(REACHED)
     for _ in range(page.locator(CONTROLS).count() + 1):
         page.keyboard.press("Tab")
-        page.evaluate(REACHED)
     assert page.evaluate(UNREACHED, CONTROLS) == []
     for stage in page.locator("[role=application]").all():  # which Tab leaves again
         stage.focus()
@@ -101,17 +111,14 @@ def it_turns_dark_with_its_page(page, name, axe_violations):
     assert host.evaluate("host => getComputedStyle(host).colorScheme") == "dark"
 
 
-def axe_passes_in_the_dark(page, name, axe_violations):
-    assert axe_violations(page) == []
+def axe_finds_contrast_in_the_dark(page, name, axe_violations):
+    assert axe_violations(page, only=["color-contrast"]) == []
 
 
 def it_fits_a_phone_with_controls_for_a_finger(page, name, axe_violations):
     page.set_viewport_size({"width": 400, "height": 800})
     page.wait_for_function("document.documentElement.scrollWidth <= 400")
-    for control in page.locator("button, select, input[type=range], label").all():
-        if control.is_visible():
-            box = control.bounding_box()
-            assert box["height"] >= 24 and box["width"] >= 24, control.inner_text()
+    assert page.evaluate(TOO_SMALL) == []
 
 
 RULES = (
@@ -121,7 +128,7 @@ RULES = (
     keys_stay_in_it_and_the_last_sentence_is_told,
     what_it_tells_makes_no_box_scroll,
     it_turns_dark_with_its_page,
-    axe_passes_in_the_dark,
+    axe_finds_contrast_in_the_dark,
     it_fits_a_phone_with_controls_for_a_finger,
 )
 

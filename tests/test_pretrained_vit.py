@@ -17,9 +17,6 @@ from tutorial_lib.pretrained import (
 )
 from tutorial_lib.vit import VisionTransformer
 
-pytest.importorskip("torchvision")
-from torchvision.models import vision_transformer as theirs
-
 close = partial(torch.testing.assert_close, rtol=0, atol=1e-5)
 
 
@@ -28,9 +25,14 @@ def _seed():
     torch.manual_seed(0)
 
 
+def theirs():
+    """Import torchvision's models, for seconds, where they are needed."""
+    return pytest.importorskip("torchvision.models.vision_transformer")
+
+
 def make_theirs(image_size=24, **options):
     """Make torchvision's model, small, with an epsilon and weights of its own."""
-    model = theirs.VisionTransformer(
+    model = theirs().VisionTransformer(
         image_size,
         patch_size=4,
         num_layers=3,
@@ -77,10 +79,10 @@ def test_logits_and_attention_maps_are_torchvisions():
 
 @pytest.mark.parametrize("name", ["B_16", "B_32", "L_16", "L_32", "H_14"])
 def test_every_model_of_torchvision_has_as_many_parameters_as_published(name):
-    for weights in getattr(theirs, f"ViT_{name}_Weights"):
+    for weights in getattr(theirs(), f"ViT_{name}_Weights"):
         image_size = weights.meta["min_size"][0]
         with torch.device("meta"):
-            model = getattr(theirs, f"vit_{name.lower()}")()
+            model = getattr(theirs(), f"vit_{name.lower()}")()
             ours = from_torchvision(model, image_size=image_size)
         num_parameters = sum(weight.numel() for weight in ours.parameters())
         assert num_parameters == weights.meta["num_params"]
@@ -91,7 +93,7 @@ def test_positions_are_interpolated_as_torchvision_does(image_size):
     model = make_theirs()
     state_dict = model.state_dict()
     larger = make_theirs(image_size)
-    larger.load_state_dict(theirs.interpolate_embeddings(image_size, 4, state_dict))
+    larger.load_state_dict(theirs().interpolate_embeddings(image_size, 4, state_dict))
     ours = from_torchvision(model, image_size=image_size)
     images = torch.rand(3, 3, image_size, image_size)
     close(ours(images), larger(images))

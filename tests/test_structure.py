@@ -1,6 +1,7 @@
 """Packages import only what stands below them, and nothing in a circle."""
 
 import ast
+import functools
 from pathlib import Path
 
 import pytest
@@ -39,12 +40,17 @@ def imported(path):
 
 
 MODULES = sorted(path for package in BELOW for path in (ROOT / package).rglob("*.py"))
-IMPORTS = {name_of(path): imported(path) for path in MODULES}
+
+
+@functools.cache
+def all_imports():
+    """Return what each module imports, by its name."""
+    return {name_of(path): imported(path) for path in MODULES}
 
 
 def test_packages_import_only_what_stands_below_them():
     wrong = []
-    for module, names in IMPORTS.items():
+    for module, names in all_imports().items():
         package = module.partition(".")[0]
         for name in sorted(names):
             other = name.partition(".")[0]
@@ -56,7 +62,7 @@ def test_packages_import_only_what_stands_below_them():
 def test_the_library_s_models_import_neither_plotting_nor_exercises():
     above = "tutorial_lib.plotting"
     wrong = []
-    for module, names in IMPORTS.items():
+    for module, names in all_imports().items():
         if module.startswith("tutorial_lib") and not module.startswith(above):
             wrong += [module for name in names if name.startswith(above)]
     assert wrong == []
@@ -65,7 +71,7 @@ def test_the_library_s_models_import_neither_plotting_nor_exercises():
 def test_a_chapter_s_exercises_import_no_other_chapter_s():
     chapters = "tutorial_exercises.chapter_"
     wrong = []
-    for module, names in IMPORTS.items():
+    for module, names in all_imports().items():
         wrong += [
             f"{module} imports {name}"
             for name in names
@@ -75,10 +81,12 @@ def test_a_chapter_s_exercises_import_no_other_chapter_s():
 
 
 def test_no_imports_lead_in_a_circle():
-    left = {name for name in IMPORTS if not (ROOT / name.replace(".", "/")).is_dir()}
+    left = {
+        name for name in all_imports() if not (ROOT / name.replace(".", "/")).is_dir()
+    }
     free = left
     while free:
-        free = {name for name in left if not IMPORTS[name] & (left - {name})}
+        free = {name for name in left if not all_imports()[name] & (left - {name})}
         left = left - free
     assert left == set()
 

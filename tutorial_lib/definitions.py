@@ -10,6 +10,7 @@ import inspect
 import linecache
 import re
 import textwrap
+from functools import lru_cache
 
 DEFINITIONS = (ast.AsyncFunctionDef, ast.ClassDef, ast.FunctionDef)
 # IPython's magics, shell commands and questions.
@@ -85,7 +86,13 @@ def first_line(node):
 
 def _file(filename):
     linecache.checkcache(filename)
+    return _tree("".join(linecache.getlines(filename)))
+
+
+@lru_cache(maxsize=32)
+def _tree(text):
+    """Return the tree of a file's text, which is asked for again and again."""
     try:
-        return ast.parse("".join(linecache.getlines(filename)))
+        return ast.parse(text)
     except SyntaxError:
         return ast.Module([], [])

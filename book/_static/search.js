@@ -230,7 +230,7 @@ function makeSearch(pages) {
     const found = new Map();
     for (const [section, { score: points, terms, spellings }] of scoresFor(told(words))) {
       const others = found.get(section.of) ?? [];
-      const hit = { section, points, terms: shownTerms(section, terms, spellings) };
+      const hit = { section, points, terms, spellings };
       found.set(section.of, [...others, hit]);
     }
     const results = [...found].map(([page, hits]) => {
@@ -256,10 +256,10 @@ function isFound(word, terms) {
 }
 
 // The words to show: those of the query, or else other spellings of the term.
-function shownTerms(section, terms, spellings) {
+function withShownTerms({ section, terms, spellings }) {
   const own = new Set(terms);
   const isThere = choose(section.sentences, own).count > 0;
-  return isThere ? own : new Set(spellings);
+  return { section, terms: isThere ? own : new Set(spellings) };
 }
 
 // The first of the sentences that has most of the words.
@@ -350,7 +350,7 @@ function link(hit, sentence, text) {
 }
 
 function shownResult({ page, hits }) {
-  const [first, ...others] = hits;
+  const [first, ...others] = hits.map(withShownTerms);
   const { text, sentence } = excerpt(first);
   const item = element("li", "");
   item.append(element("h2", "", link(first, sentence, first.section.title)));

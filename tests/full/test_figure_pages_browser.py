@@ -107,3 +107,8 @@ def test_hostile_text_is_shown_as_text(figure, shown):
     if figure.name == "attention":
         press_in_stage(page, "ArrowDown", "ArrowRight")
         assert f"“{HOSTILE}” the weight" in readout(page).replace(SCRIPT, HOSTILE)
+
+
+@every_figure
+def test_a_picture_is_drawn_the_same_again(name):
+    assert FIGURES[name]().png == FIGURES[name].__wrapped__().png
