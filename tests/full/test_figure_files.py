@@ -13,7 +13,7 @@ from tools.notebooks import chapters, read_notebook, write_notebook
 from tutorial_lib.plotting import show_heatmaps
 from tutorial_lib.plotting.figure import draw
 
-BOOK = Path(__file__).parents[1]
+BOOK = Path(__file__).parents[2]
 PICTURE = io.BytesIO()
 Image.new("P", (60, 20), 3).save(PICTURE, "png", dpi=(90, 90))
 STORED = base64.b64encode(PICTURE.getvalue()).decode()
