@@ -573,6 +573,7 @@ def test_an_excursion_s_exercises_are_asked_for_by_its_letter():
     headings = [heading for _, heading in progress("A").rows]
     assert headings[0] == "Exercise A.1 · Rollout" and len(headings) == 3
     assert "A.1, A.2, A.3" in check("A.9").message
+    assert hint("a.1").heading.endswith("Exercise A.1 · Rollout")
     assert "chapters 1 to " in progress("B").message
 
 
