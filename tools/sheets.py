@@ -71,7 +71,9 @@ def sheets(root, *wanted):
     every = [Sheet(path) for path in chapters(root, wanted)]
     kept = [sheet for sheet in every if sheet.tasks or sheet.chapter]
     if not kept:
-        raise ValueError(f"{', '.join(wanted)} has no exercises: name a chapter that has")
+        raise ValueError(
+            f"{', '.join(wanted)} has no exercises: name a chapter that has"
+        )
     return kept
 
 

@@ -70,7 +70,9 @@ def _checking(build):
     @wraps(build)
     def check_and_build(*args, **kwargs):
         given = parameters.bind(*args, **kwargs)
-        sizes = {name: given.arguments[name] for name in SIZES if name in given.arguments}
+        sizes = {
+            name: given.arguments[name] for name in SIZES if name in given.arguments
+        }
         check_counts(**sizes)
         given.arguments.update({name: int(size) for name, size in sizes.items()})
         build(*given.args, **given.kwargs)
