@@ -23,7 +23,7 @@ PAGE_LINK = re.compile(r"\[([^\]]+)\]\((?!http)[^)]*\)")  # leads nowhere outsid
 
 
 def write_questions(root, path, *wanted):
-    """Write the questions of all chapters, or of those wanted; return how many there are.
+    """Write the questions of all chapters, or those wanted; return how many there are.
 
     The folder of the file is made if it is not there. Raises ValueError if there is no
     such chapter, and OSError for a file that cannot be written.

@@ -63,7 +63,7 @@ class Sheet:
 
 
 def sheets(root, *wanted):
-    """Return the sheets under ``root``: all, or of the chapters ``wanted``, "3" or "03".
+    """Return the sheets under ``root``: all, or of chapters ``wanted``, "3" or "03".
 
     An excursion without exercises is no sheet. Raises ValueError if there is no such
     chapter, or if no sheet is left.

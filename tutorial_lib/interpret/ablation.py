@@ -85,7 +85,7 @@ def attention_knockout(layers, forbidden):
 
 
 def _attend_without(layers, forbidden, idle, attend):
-    """Return what a method ``attend`` does in these layers where it is not forbidden."""
+    """Return what ``attend`` does in these layers where it is not forbidden."""
 
     @wraps(attend)
     def attend_without(layer, Q, K, V, mask=None):
