@@ -114,6 +114,17 @@ def test_gradient_times_input_needs_no_parameter_that_learns():
     torch.testing.assert_close(result, embedding(tokens).sum(-1))
 
 
+@torch.inference_mode()
+def test_gradient_times_input_needs_gradients():
+    embedding = nn.Embedding(6, 4)
+    with pytest.raises(ValueError, match="leave out inference_mode"):
+        gradient_times_input(
+            lambda tokens: embedding(tokens).sum(dim=(1, 2)),
+            torch.tensor([[0, 3]]),
+            embedding,
+        )
+
+
 def test_gradient_times_input_refuses_a_layer_that_does_not_run():
     tokens = torch.ones(1, 3)
     with pytest.raises(ValueError, match="ran 0 times"):
