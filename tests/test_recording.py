@@ -496,7 +496,9 @@ NOT_FOLLOWED = {
         torch.zeros_like(w).scatter(-1, w.topk(2).indices, w.topk(2).values) @ V
     ),
     "an axis moved": lambda w, V: w.swapdims(1, 2).moveaxis(1, 2) @ V,
-    "the shape of another": lambda w, V: w.reshape_as(w) @ V,
+    "the shape of another": lambda w, V: (
+        w.reshape_as(V.new_zeros(6, 5, 5)) @ V.flatten(0, 1)
+    ),
     "broadcast": lambda w, V: w[:1, :1].broadcast_to(3, 2, 5, 5) @ V,
     "split": lambda w, V: w.tensor_split(2, dim=2)[0] @ V,
     "written into another": lambda w, V: written(torch.zeros(w.shape), w) @ V,
