@@ -1,5 +1,7 @@
 """What an answer depends on, against numbers worked by hand."""
 
+import copy
+
 import numpy
 import pytest
 import torch
@@ -7,6 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from tutorial_lib.attention import AdditiveAttention, MultiHeadAttention
+from tutorial_lib.gpt import GPTBlock
 from tutorial_lib.interpret import (
     ablate_head,
     attention_knockout,
@@ -109,6 +112,17 @@ def test_gradient_times_input_needs_no_parameter_that_learns():
         lambda tokens: embedding(tokens).sum(dim=(1, 2)), tokens, embedding
     )
     torch.testing.assert_close(result, embedding(tokens).sum(-1))
+
+
+@torch.inference_mode()
+def test_gradient_times_input_needs_gradients():
+    embedding = nn.Embedding(6, 4)
+    with pytest.raises(ValueError, match="leave out inference_mode"):
+        gradient_times_input(
+            lambda tokens: embedding(tokens).sum(dim=(1, 2)),
+            torch.tensor([[0, 3]]),
+            embedding,
+        )
 
 
 def test_gradient_times_input_refuses_a_layer_that_does_not_run():
@@ -250,14 +264,14 @@ def test_two_knockouts_of_one_layer_add_up():
     assert maps[""].equal(torch.tensor([0.0, 0.0, 1.0]).expand(1, 2, 3, 3))
 
 
-@pytest.mark.parametrize(
-    "layer", [nn.MultiheadAttention(8, 2), nn.Sequential(Attention(8, 2))]
-)
-def test_a_layer_of_another_kind_is_refused(layer):
+@pytest.mark.parametrize("layer", [nn.MultiheadAttention(8, 2), GPTBlock(8, 2)])
+@pytest.mark.parametrize("listed", [True, False])
+def test_a_layer_of_another_kind_is_refused(layer, listed):
+    layers = [layer] if listed else layer
     message = f"{type(layer).__name__} has no method attend: give layers of the kind"
     with (
         pytest.raises(ValueError, match=message),
-        attention_knockout([layer], torch.zeros(4, 4, dtype=torch.bool)),
+        attention_knockout(layers, torch.zeros(4, 4, dtype=torch.bool)),
     ):
         pass
 
@@ -303,6 +317,30 @@ def test_a_head_may_be_a_number_of_numpy():
     with ablate_head(projection, numpy.int64(1), numpy.int64(4)):
         assert projection.weight[:, 2:4].eq(0).all()
     assert projection.weight[:, 2:4].ne(0).all()
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_a_copy_that_is_made_of_a_layer_attends_to_all(inside):
+    layer = Attention(8, 2)
+    x = torch.randn(1, 5, 8)
+    expected = layer(x, x, x)
+    with attention_knockout([layer], torch.eye(5)):
+        other = copy.deepcopy(layer)
+        assert not layer(x, x, x).allclose(expected)
+        if inside:
+            assert other(x, x, x).equal(expected)
+    assert other(x, x, x).equal(expected)
+    assert layer(x, x, x).equal(expected)
+
+
+def test_scores_without_heads_are_named_by_their_three_axes():
+    layer = AdditiveAttention(8, 8, 4)
+    x = torch.randn(2, 5, 8)
+    with (
+        pytest.raises(ValueError, match=r"\(batch, query, key\) = \(2, 5, 5\)"),
+        attention_knockout(layer, torch.eye(4)),
+    ):
+        layer(x, x, x)
 
 
 def test_a_knockout_that_does_not_fit_the_scores_is_refused():

@@ -481,6 +481,27 @@ def test_numbers_of_tokens_and_beams_are_whole(number):
         speculative_decode(None, None, [1], num_draft_tokens=number, max_new_tokens=3)
 
 
+@pytest.mark.parametrize("eos", [[4, 5], "<eos>", 2.0])
+def test_an_end_is_one_token(eos):
+    tokens = torch.tensor([[BOS]])
+    options = {"max_new_tokens": 2, "eos": eos}
+    with pytest.raises(ValueError, match="eos must be a whole number"):
+        generate(None, tokens, {}, greedy, **options)
+    with pytest.raises(ValueError, match="eos must be a whole number"):
+        beam_search(None, tokens, {}, num_beams=2, **options)
+    with pytest.raises(ValueError, match="eos must be a whole number"):
+        speculative_decode(None, None, [1], num_draft_tokens=2, **options)
+
+
+def test_without_an_end_a_beam_has_all_tokens():
+    torch.manual_seed(0)
+    model = GPT(7, 8, 2, 1, max_tokens=9).eval()
+    first = torch.tensor([[BOS]])
+    options = {"max_new_tokens": torch.tensor(4), "eos": None}
+    text, _ = beam_search(model, first, KVCache(), num_beams=torch.tensor(1), **options)
+    assert [text] == generate(model, first, KVCache(), greedy, **options).tolist()
+
+
 @pytest.mark.parametrize("tokens", [torch.zeros(1, 0).long(), torch.tensor([BOS])])
 def test_a_prompt_without_a_token_is_refused(tokens):
     message = "the prompt must be .batch, token. and have a token"

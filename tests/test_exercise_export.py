@@ -84,6 +84,8 @@ def test_an_excursion_without_exercises_is_no_sheet(book):
     assert [sheet.path.name for sheet in sheets(book)] == [NAME]
     with pytest.raises(ValueError, match="x_cost has no exercises: name a chapter"):
         sheets(book, "x_cost")
+    both = [sheet.chapter for sheet in sheets(ROOT, "4", "3")]
+    assert both == [3, 4]
 
 
 def test_a_student_s_copy_shows_nothing_between_a_stub_and_the_next_heading(book):
@@ -260,3 +262,12 @@ def test_the_command_line_says_how_many_notebooks_it_wrote(book, monkeypatch, ca
     assert main(["exercises", "--student", "out"]) == 0
     assert capsys.readouterr().out == "Wrote 1 notebook into out.\n"
     assert (book / "out" / NAME).is_file()
+
+
+def test_several_chapters_are_written_into_one_key(tmp_path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    chosen = ["--chapter", "3", "--chapter", "4"]
+    assert main(["exercises", "--key", str(tmp_path), *chosen]) == 0
+    key = (tmp_path / "answer_key.md").read_text(encoding="utf-8")
+    assert "### Exercise 3.1" in key and "### Exercise 4.1" in key
+    assert "### Exercise 5.1" not in key

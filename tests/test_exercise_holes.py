@@ -168,6 +168,17 @@ def test_what_fails_on_hard_inputs_alone_does_not_pass(number, answer):
     assert "could not use" not in card.message
 
 
+def test_a_continuation_may_be_a_tuple():
+    _, task = TASKS["5.3"]
+    assert check(lambda *inputs: tuple(task.solution(*inputs)), "5.3").passed
+
+
+def test_matrices_of_whole_numbers_multiply_no_tokens():
+    _, task = TASKS["7.1"]
+    card = check(lambda n: [matrix.long() for matrix in task.solution(n)], "7.1")
+    assert "W_Q is of torch.int64" in card.message
+
+
 @pytest.mark.parametrize(("number", "end"), CUT)
 def test_what_cuts_gradients_off_does_not_pass(number, end):
     chapter, task = TASKS[number]

@@ -4,6 +4,7 @@ import contextlib
 import copy
 import functools
 import importlib.util
+import os
 import random
 import re
 import signal
@@ -11,11 +12,13 @@ import sys
 import time
 import types
 import warnings
+from fractions import Fraction
 from pathlib import Path
 
 import numpy
 import pytest
 import torch
+from einops import rearrange
 from exercise_chapters import Chapter, define
 from made_up import exercise, judge
 from torch import nn
@@ -166,6 +169,7 @@ def test_parts_are_named():
     [
         *[(2, True), (2.0, True), (torch.tensor(2), True), (3, False), (True, False)],
         *[("2", False), ((2, 1), False), (torch.ones(2), False), (torch.nan, False)],
+        (Fraction(7, 3), False),
     ],
 )
 def test_numbers_are_compared_whatever_their_type(got, passes):
@@ -173,6 +177,7 @@ def test_numbers_are_compared_whatever_their_type(got, passes):
         card = check(got, "98.1")
     assert card.passed == passes
     assert "expected 2" not in card.message  # it is asked for
+    assert passes or "could not use" not in card.message
 
 
 def test_a_comma_in_a_number_is_named():
@@ -385,12 +390,14 @@ FROZEN = "<frozen importlib._bootstrap>", "exec"
 def meddling(x):
     torch.manual_seed(5), random.seed(5), numpy.random.seed(5)
     torch.rand(1), random.random(), numpy.random.rand()
-    torch.set_grad_enabled(False)
+    torch.set_grad_enabled(False), torch.set_default_dtype(torch.float64)
+    os.chdir("/")
     return x
 
 
 @pytest.mark.parametrize("answer", [meddling, raising(KeyboardInterrupt())])
-def test_random_states_and_gradients_are_as_they_were(answer):
+def test_random_states_modes_and_the_folder_are_as_they_were(answer):
+    folder = os.getcwd()
     torch.manual_seed(0), random.seed(0), numpy.random.seed(0)
     expected = torch.rand(1), random.random(), numpy.random.rand()
     torch.manual_seed(0), random.seed(0), numpy.random.seed(0)
@@ -398,6 +405,34 @@ def test_random_states_and_gradients_are_as_they_were(answer):
         judge(answer, 1)
     assert (torch.rand(1), random.random(), numpy.random.rand()) == expected
     assert torch.is_grad_enabled()
+    assert (os.getcwd(), torch.get_default_dtype()) == (folder, torch.float32)
+
+
+def test_what_cells_before_have_set_does_not_count(request):
+    request.addfinalizer(lambda: torch.set_default_dtype(torch.float32))
+    torch.set_default_dtype(torch.float64)
+    with torch.autocast("cpu"):
+        card = judge(lambda x: torch.eye(2) @ torch.eye(2), 1, demand=is_of_float32)
+    assert card.passed
+    assert torch.get_default_dtype() == torch.float64
+
+
+def is_of_float32(answer):
+    return "" if answer(torch.ones(1)).dtype == torch.float32 else "It is of others."
+
+
+def test_a_float_number_of_heads_breaks_neither_the_whole_one_nor_its_mistakes():
+    def split(heads):
+        return lambda x: rearrange(x, "(head d_k) -> head d_k", head=heads)
+
+    mistakes = [("You flip them.", lambda x: split(2)(x.flip(0)))]
+    options = {"right": split(2), "mistakes": mistakes}
+    for _ in range(2):
+        message = judge(split(2.0), torch.rand(4), **options).message
+        assert message.startswith("Your code raised TypeError: reshape()")
+        assert judge(split(2), torch.rand(4), **options).passed
+    judge(split(2.0), torch.rand(4), **options)
+    assert split(2)(torch.rand(4)).shape == (2, 2)
 
 
 def test_what_an_answer_prints_stands_in_the_card_alone_and_ends(capsys, recwarn):
@@ -538,6 +573,7 @@ def test_an_excursion_s_exercises_are_asked_for_by_its_letter():
     headings = [heading for _, heading in progress("A").rows]
     assert headings[0] == "Exercise A.1 · Rollout" and len(headings) == 3
     assert "A.1, A.2, A.3" in check("A.9").message
+    assert hint("a.1").heading.endswith("Exercise A.1 · Rollout")
     assert "chapters 1 to " in progress("B").message
 
 

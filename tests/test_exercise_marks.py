@@ -70,6 +70,14 @@ def test_a_damaged_file_costs_one_sentence_and_is_mended(folder, task):
         assert "Earlier marks cannot be read" in shown()
         assert "cannot be read" in check(lambda x: x, "98.1").note
         assert "✓" in shown()
+        assert (folder / "marks.unreadable").read_text() == content
+
+
+def test_a_file_that_an_editor_has_saved_keeps_its_marks(folder, task):
+    marks = json.dumps({"1.1": "Exercise 1.1 · Here"})
+    (folder / "marks.json").write_text(marks, encoding="utf-8-sig")
+    assert not check(lambda x: x, "98.1").note
+    assert "1.1" in kept()[0]
 
 
 def test_without_a_home_folder_a_mark_lasts_for_the_session(task, monkeypatch):

@@ -79,5 +79,10 @@ def test_one_chapter_alone_and_a_sentence_where_there_is_none(tmp_path, capsys):
     asked = [c for c in read_notebook(chapter)["cells"] if "predict" in tags_of(c)]
     assert capsys.readouterr().out == f"Wrote {count} questions into {path}.\n"
     assert count == len(asked) > 0
+    both = ["--chapter", "3", "--chapter", "4"]
+    assert main(["questions", *both, "--out", str(path)]) == 0
+    text = path.read_text(encoding="utf-8")
+    assert text.count("::03 ") == count and "::04 " in text
+    capsys.readouterr()
     assert main(["questions", "--chapter", "77", "--out", str(path)]) == 1
     assert "there is no chapter 77" in capsys.readouterr().err

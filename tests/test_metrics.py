@@ -78,10 +78,12 @@ def test_alignment_accuracy_by_hand():
 def test_bleu_of_fewer_references_than_outputs_is_refused():
     with pytest.raises(ValueError, match="2 outputs have 1 references"):
         bleu(["a cat", "a dog"], ["a cat"])
+    with pytest.raises(ValueError, match="an empty list of references"):
+        bleu(["a cat"], [[]])
 
 
 def test_one_string_is_no_list_of_outputs_and_none_have_no_score():
-    for outputs in ("a cat", []):
+    for outputs in ("a cat", [], iter(["a cat"])):
         with pytest.raises(ValueError, match="bleu takes a list of outputs"):
             bleu(outputs, outputs)
 

@@ -26,10 +26,11 @@ def test_a_seed_that_is_no_whole_number_is_refused(number):
         seed(number)
 
 
-def test_a_seed_may_be_a_number_of_numpy():
+@pytest.mark.parametrize("number", [numpy.int64(3), torch.tensor(3)])
+def test_a_seed_may_be_a_number_of_numpy_or_torch(number):
     seed(3)
     expected = draw()
-    seed(numpy.int64(3))
+    seed(number)
     assert draw() == expected
 
 

@@ -1,5 +1,7 @@
 """Recorded attention weights, against a softmax that is written out."""
 
+import copy
+import pickle
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -10,6 +12,7 @@ from torch import nn
 from torch.nn.attention.flex_attention import flex_attention
 from torch.utils.checkpoint import checkpoint
 
+from tutorial_lib.gpt import GPTBlock
 from tutorial_lib.interpret import record_attention
 
 CAUSAL = torch.ones(5, 5, dtype=torch.bool).tril()
@@ -403,6 +406,27 @@ class TestNamesAndCalls:
             (gradient,) = torch.autograd.grad(model(x).square().sum(), x)
         assert gradient.equal(expected)
 
+    def test_what_weights_multiply_in_place_is_multiplied_once(self):
+        model = softmax_model(lambda w, V: V[..., :5].clone().mul_(w))
+        model = nn.ModuleList([model, SelfAttention()])
+        Q, K, V = torch.randn(3, 3, 2, 5, 8)
+        expected = model[0](Q, K, V)
+        with record_attention(model):
+            assert model[0](Q, K, V).equal(expected)
+            model[1](torch.randn(3, 5, 8))
+
+    def test_copies_made_within_the_block_are_like_any(self):
+        model = nn.Sequential(SelfAttention(), GPTBlock(8, 2))
+        x = torch.randn(3, 5, 8)
+        with record_attention(model):
+            model(x)
+            copies = [copy.deepcopy(model), pickle.loads(pickle.dumps(model))]
+        for other in copies:
+            assert other(x).equal(model(x))
+            for weight in other.parameters():
+                weight.data.zero_()
+            assert other[1](x).equal(x)
+
     def test_one_block_within_another_records_the_same(self):
         model = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
         with record_attention(model) as outer, record_attention(model) as inner:
@@ -426,6 +450,11 @@ class TestNamesAndCalls:
         before = dict(maps)
         model[0](x)
         assert maps == before
+
+
+def written(tensor, value):
+    tensor[:] = value
+    return tensor
 
 
 NOT_FOLLOWED = {
@@ -456,6 +485,25 @@ NOT_FOLLOWED = {
     "torch's inner function": lambda w, V: torch._scaled_dot_product_attention_math(
         V, V, V
     ),
+    "talking heads": lambda w, V: (
+        F.linear(w.transpose(1, 3), nn.Parameter(torch.eye(2))).transpose(1, 3) @ V
+    ),
+    "pooling": lambda w, V: (V[..., :1].softmax(dim=2) * V).sum(dim=2),
+    "pooling, expanded": lambda w, V: (
+        V[..., 0].softmax(dim=-1).unsqueeze(-1).expand_as(V) * V
+    ).sum(dim=2),
+    "the largest": lambda w, V: (
+        torch.zeros_like(w).scatter(-1, w.topk(2).indices, w.topk(2).values) @ V
+    ),
+    "an axis moved": lambda w, V: w.swapdims(1, 2).moveaxis(1, 2) @ V,
+    "the shape of another": lambda w, V: (
+        w.reshape_as(V.new_zeros(6, 5, 5)) @ V.flatten(0, 1)
+    ),
+    "broadcast": lambda w, V: w[:1, :1].broadcast_to(3, 2, 5, 5) @ V,
+    "split": lambda w, V: w.tensor_split(2, dim=2)[0] @ V,
+    "written into another": lambda w, V: written(torch.zeros(w.shape), w) @ V,
+    "written over": lambda w, V: written(w, 0.0) @ V,
+    "another number in place": lambda w, V: w.pow_(2) @ V,
     "softmin": lambda w, V: F.softmin(w, dim=-1) @ V,
     "Gumbel": lambda w, V: F.gumbel_softmax(w, dim=-1) @ V,
 }
@@ -465,6 +513,9 @@ NO_ATTENTION = [
     lambda w, V: w.log() @ V,
     lambda w, V: (w > 0.2).float() @ V,
     lambda w, V: w[..., :1] * V + w[..., 1:2] * V,  # a router's
+    lambda w, V: w.topk(2).values[..., :1] * V,
+    lambda w, V: V @ (V / w.norm()).mT,
+    lambda w, V: w.new_zeros(5, 8) @ V.mT,
     lambda w, V: F.linear(w, nn.Parameter(torch.ones(8, 5))),
     lambda w, V: V.mT @ V.log_softmax(dim=-1),
 ]

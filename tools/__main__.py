@@ -30,6 +30,7 @@ def _parser():
     parser = argparse.ArgumentParser(prog="python -m tools", description=__doc__)
     parser.set_defaults(command=None)
     commands = parser.add_subparsers(title="commands", metavar="")
+    many = {"action": "append", "default": []}
 
     def add(command, about):
         added = commands.add_parser(command.__name__.lstrip("_"), help=about)
@@ -44,17 +45,16 @@ def _parser():
     option("address", help="for example https://github.com/you/fork")
     option("--ref", help="a tag, branch or commit; default: the tag of the version")
     option = add(_questions, "write the questions for Moodle, Canvas, …")
-    option("--chapter", default="", help="for example 3; default: all")
+    option("--chapter", **many, help="for example 3; again for more; default: all")
     option("--out", default="_build/questions.gift", help="default %(default)s")
     option = add(_exercises, "write the exercises for a class")
-    option("--chapter", default="", help="for example 3; default: all")
+    option("--chapter", **many, help="for example 3; again for more; default: all")
     option("--student", metavar="FOLDER", help="chapters without solutions")
     option("--otter", metavar="FOLDER", help="masters for otter assign")
     option("--nbgrader", metavar="FOLDER", help="a course for nbgrader")
     option("--key", metavar="FOLDER", help="all solutions in one document")
     add(_pictures, "draw the pictures that changed as PNG files, too")
     option = add(_figures, "write figures as files for slides and print")
-    many = {"action": "append", "default": []}
     option("--chapter", **many, help="for example 6; again for more")
     option("--only", **many, metavar="FIGURE", help="again for more")
     option("--format", choices=["png", "svg", "pdf"], default="png", help="default png")
@@ -93,7 +93,7 @@ def _repository(address, ref):
 def _questions(chapter, out):
     from tools.questions import write_questions
 
-    print(f"Wrote {write_questions('.', out, chapter)} questions into {out}.")
+    print(f"Wrote {write_questions('.', out, *chapter)} questions into {out}.")
 
 
 def _pictures():
@@ -118,7 +118,7 @@ def _exercises(chapter, **folders):
         )
     [kind] = asked
     folder = folders[kind]
-    files = export(".", kind, folder, chapter)
+    files = export(".", kind, folder, *chapter)
     if kind == "key":
         print(f"Wrote the answers into {files[0]}.")
         return

@@ -70,16 +70,16 @@ missing = "There is no `{name}` in this notebook: did its cell stop with an erro
 assert result.passed, result.message if "{name}" in globals() else missing"""
 
 
-def export(root, kind, folder, chapter=""):
+def export(root, kind, folder, *wanted):
     """Write chapters for "student", "otter" or "nbgrader", or the answers' "key".
 
-    Returns the paths of the files.
+    All chapters, or those ``wanted``: "3" or "03". Returns the paths of the files.
 
     Raises ValueError, before anything is written, if there is no such chapter or if a
     file is there already and differs, and OSError if one cannot be written.
     """
     contents = {}
-    chosen = sheets(root, chapter)
+    chosen = sheets(root, *wanted)
     if kind == "key":
         contents["answer_key.md"] = answer_key(chosen)
     if kind in FILES:

@@ -22,14 +22,14 @@ PARAGRAPH = re.compile(r"^<p>(.*)</p>\s*$", re.DOTALL)
 PAGE_LINK = re.compile(r"\[([^\]]+)\]\((?!http)[^)]*\)")  # leads nowhere outside
 
 
-def write_questions(root, path, chapter=""):
-    """Write the questions of all chapters, or of one; return how many there are.
+def write_questions(root, path, *wanted):
+    """Write the questions of all chapters, or those wanted; return how many there are.
 
     The folder of the file is made if it is not there. Raises ValueError if there is no
     such chapter, and OSError for a file that cannot be written.
     """
     texts = []
-    for notebook in chapters(root, [chapter]):
+    for notebook in chapters(root, wanted):
         for asked in predictions(read_notebook(notebook)["cells"]):
             texts.append(question(short_name(notebook), *asked))
     path = Path(path)

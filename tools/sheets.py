@@ -62,16 +62,18 @@ class Sheet:
         self.chapter = int(number) if number.isdigit() else None
 
 
-def sheets(root, chapter=""):
-    """Return the sheets of the book under ``root``, or of one chapter: "3" or "03".
+def sheets(root, *wanted):
+    """Return the sheets under ``root``: all, or of chapters ``wanted``, "3" or "03".
 
     An excursion without exercises is no sheet. Raises ValueError if there is no such
     chapter, or if no sheet is left.
     """
-    every = [Sheet(path) for path in chapters(root, [chapter])]
+    every = [Sheet(path) for path in chapters(root, wanted)]
     kept = [sheet for sheet in every if sheet.tasks or sheet.chapter]
     if not kept:
-        raise ValueError(f"{chapter} has no exercises: name a chapter that has")
+        raise ValueError(
+            f"{', '.join(wanted)} has no exercises: name a chapter that has"
+        )
     return kept
 
 

@@ -303,7 +303,7 @@ def _(answer):
     model = translator(8)
     state = state_after(model, 3)
     model.decoder.out.bias[EOS] = 100.0  # <eos> is always the likeliest
-    if answer(model, state, [5], 4) != []:
+    if [*answer(model, state, [5], 4)]:
         return "Here <eos> is the likeliest token at once: return an empty list."
     model.decoder.out.bias[EOS] = -100.0
     count = len(answer(model, state, [5], 4))

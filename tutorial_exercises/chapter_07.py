@@ -72,6 +72,8 @@ def _(answer):
     for name, matrix in zip(("W_Q", "W_K", "W_V"), answer(4), strict=True):
         if not isinstance(matrix, torch.Tensor) or matrix.ndim != 2:
             return f"{name} should be a matrix, a tensor of two axes."
+        if not matrix.is_floating_point():
+            return f"{name} is of {matrix.dtype}, and x of floats: use `.float()`."
         if len(matrix) != 8:
             return f"{name} needs 2n rows, one for each dimension of x: 8 for n = 4."
     W_Q, W_K, W_V = answer.output

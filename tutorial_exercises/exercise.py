@@ -165,7 +165,9 @@ def find(key):
         return key
     if isinstance(key, float):  # a number without its quotes
         key = str(key)
-    return EXERCISES.get(key) if isinstance(key, str) else None
+    if not isinstance(key, str):
+        return None
+    return EXERCISES.get(key, EXERCISES.get(key.upper()))  # "r.1" is R.1
 
 
 @cache

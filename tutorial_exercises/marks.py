@@ -2,7 +2,8 @@
 
 The file lies in the folder that the environment variable `TUTORIAL_PROGRESS` names, or
 else with the user's data; `TUTORIAL_PROGRESS=off` keeps nothing. A mark counts as long
-as the exercise has the same heading. Colab deletes its disk: name a folder on a Drive.
+as the exercise has the same heading. A file that cannot be read is kept beside the new
+one, as `marks.unreadable`. Colab deletes its disk: name a folder on a Drive.
 """
 
 import json
@@ -34,6 +35,8 @@ def keep(exercise, passed=True):
             marks[exercise.number] = exercise.heading
         file.parent.mkdir(parents=not os.environ.get(VARIABLE), exist_ok=True)
         text = json.dumps(marks, ensure_ascii=False)
+        if trouble:
+            file.replace(file.with_suffix(".unreadable"))
         new = file.with_suffix(f".{os.getpid()}")
         new.write_text(text, encoding="utf-8")
         new.replace(file)
@@ -50,7 +53,7 @@ def kept():
         file = _file()
         if file is None or not file.exists():
             return {}, ""
-        marks = json.loads(file.read_text("utf-8"))
+        marks = json.loads(file.read_text("utf-8-sig"))
         if not isinstance(marks, dict):
             raise ValueError("it holds something else")
         return marks, ""

@@ -6,6 +6,7 @@ random numbers of other cells.
 
 import contextlib
 import io
+import os
 import signal
 import sys
 import threading
@@ -13,6 +14,7 @@ import traceback
 import warnings
 from unittest import mock
 
+import einops.einops
 import torch
 
 from tutorial_lib.randomness import undisturbed
@@ -32,8 +34,9 @@ class TimeUp(BaseException):
 def sandbox():
     """Contain what the body prints, warns of, draws and asks for; give what it prints.
 
-    Random state, the modes of PyTorch's gradients and the keyboard are those of a fresh
-    session, whatever cells before have set.
+    Random state, the keyboard, PyTorch's default type of numbers and its modes of
+    gradients and of autocast are those of a fresh session, whatever cells before have
+    set. The folder and the default type are put back.
     """
     printed = Printed()
     with (
@@ -42,13 +45,34 @@ def sandbox():
         warnings.catch_warnings(),
         torch.inference_mode(False),
         torch.enable_grad(),
+        torch.autocast("cpu", enabled=False),
         undisturbed(),
+        _put_back(),
         mock.patch("builtins.input", side_effect=Wrong(ASKS)),
         # IPython's own `quit()` would end the kernel after the cell.
         mock.patch.object(shell(), "ask_exit", sys.exit, create=True),
     ):
         warnings.simplefilter("ignore")
         yield printed
+
+
+@contextlib.contextmanager
+def _put_back():
+    dtype, folder = torch.get_default_dtype(), os.getcwd()
+    torch.set_default_dtype(torch.float32)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(dtype)
+        os.chdir(folder)
+        _forget_recipes()
+
+
+def _forget_recipes():
+    """Clear einops' caches: a recipe made for 4.0 heads would serve 4, and fail."""
+    for function in vars(einops.einops).values():
+        if hasattr(function, "cache_clear"):
+            function.cache_clear()
 
 
 class Printed(io.StringIO):
@@ -62,6 +86,7 @@ class Printed(io.StringIO):
 
 def call_within(seconds, function, *arguments):
     """Call a function; raises TimeUp if it takes longer, where a signal can stop it."""
+    _forget_recipes()
     is_main = threading.current_thread() is threading.main_thread()
     if not (is_main and hasattr(signal, "setitimer")):
         return function(*arguments)

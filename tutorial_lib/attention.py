@@ -17,6 +17,8 @@ import torch.nn.functional as F
 from einops import rearrange
 from torch import nn
 
+from tutorial_lib.data.text import refuse_odd_sizes
+
 
 def nadaraya_watson(queries, keys, values, kernel):
     """Average the values, weighted by how near each key is to the query.
@@ -162,3 +164,6 @@ class CausalSelfAttention(MultiHeadAttention):
         positions = key_positions[-x.shape[1] :]  # the queries are the last tokens
         mask = positions[:, None] >= key_positions  # causal: (query, key)
         return self.attend(Q, K, V, mask)
+
+
+refuse_odd_sizes(MultiHeadAttention)

@@ -40,7 +40,7 @@ def generate(model, tokens, state, choose, *, max_new_tokens, eos=None, **option
     ``max_new_tokens``. Returns the new tokens (batch, token). Raises ValueError for an
     empty prompt.
     """
-    check_counts(least=0, max_new_tokens=max_new_tokens)
+    check_counts(least=0, max_new_tokens=max_new_tokens, eos=eos)
     _check_prompt(tokens, state)
     state = copy(state)  # a cache is extended, and the caller's stays as it is
     new_tokens = tokens[:, :0]
@@ -108,7 +108,8 @@ def beam_search(model, tokens, state, *, num_beams, max_new_tokens, eos=EOS):
     if len(tokens) != 1:
         raise ValueError(f"beam search takes one text, got {len(tokens)}")
     check_counts(num_beams=num_beams)
-    check_counts(least=0, max_new_tokens=max_new_tokens)
+    check_counts(least=0, max_new_tokens=max_new_tokens, eos=eos)
+    eos = -1 if eos is None else eos  # no token
     beams = torch.zeros(num_beams, dtype=torch.long, device=tokens.device)
     tokens = tokens[beams]  # (beam, token)
     state = select(state, beams)
@@ -251,9 +252,8 @@ def speculative_decode(
     tokens = torch.as_tensor(prompt)
     _check_prompt(tokens[None])
     prompt = tokens.tolist()
-    check_counts(
-        least=0, num_draft_tokens=num_draft_tokens, max_new_tokens=max_new_tokens
-    )
+    check_counts(least=0, num_draft_tokens=num_draft_tokens, eos=eos)
+    check_counts(least=0, max_new_tokens=max_new_tokens)
     text = []
     calls = 0
     accepted = 0

@@ -155,4 +155,4 @@ class Llama(nn.Module):
         return logits[:, -1], kv_cache
 
 
-refuse_odd_sizes(Llama)
+refuse_odd_sizes(GroupedQueryAttention, Llama)

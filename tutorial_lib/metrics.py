@@ -44,13 +44,16 @@ def bleu(outputs, references):
     """
     from sacrebleu.metrics import BLEU
 
-    if isinstance(outputs, str) or isinstance(references, str) or not outputs:
+    are_lists = all(isinstance(one, (list, tuple)) for one in (outputs, references))
+    if not are_lists or not outputs:
         raise ValueError("bleu takes a list of outputs, each a string, and is of all")
     if len(outputs) != len(references):
         raise ValueError(f"{len(outputs)} outputs have {len(references)} references")
     lists = []
     for reference in references:
         lists.append([reference] if isinstance(reference, str) else reference)
+    if not all(lists):
+        raise ValueError("an output has an empty list of references")
     columns = list(zip_longest(*lists))  # the first reference of all outputs, …
     metric = BLEU(lowercase=True)
     score = metric.corpus_score(outputs, columns).score

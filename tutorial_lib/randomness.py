@@ -10,6 +10,8 @@ import torch
 
 def seed(number):
     """Seed every generator with the same whole number, or raise ValueError."""
+    if isinstance(number, torch.Tensor) and not number.ndim:
+        number = number.item()
     if not isinstance(number, Integral):
         raise ValueError(f"a seed is a whole number, got {number!r}")
     number = int(number)  # a number of numpy, too

@@ -165,4 +165,4 @@ class Transformer(nn.Module):
         return logits[:, -1], (tokens, encoder_outputs, source_mask)
 
 
-refuse_odd_sizes(TransformerEncoder, TransformerDecoder)
+refuse_odd_sizes(Block, TransformerEncoder, TransformerDecoder)

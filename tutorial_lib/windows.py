@@ -10,6 +10,7 @@ from einops import rearrange
 from torch import nn
 
 from tutorial_lib.attention import MultiHeadAttention, masked_softmax
+from tutorial_lib.data.text import refuse_odd_sizes
 from tutorial_lib.transformer import FeedForward
 
 
@@ -139,3 +140,6 @@ class SwinBlock(nn.Module):
         x = x + grid.roll((self.shift, self.shift), dims=(1, 2))
         x = x + self.feed_forward(self.norm2(x))
         return x
+
+
+refuse_odd_sizes(SwinBlock)

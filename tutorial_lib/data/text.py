@@ -19,8 +19,9 @@ from typing import NamedTuple
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
-# Sizes of models; how many heads there may be, an attention layer says.
-SIZES = ("vocab_size", "d_model", "num_layers", "d_ff", "max_tokens", "num_classes")
+# Sizes of models and of attention layers.
+SIZES = ("vocab_size", "d_model", "num_heads", "num_kv_heads", "num_layers", "d_ff")
+SIZES += ("max_tokens", "num_classes", "image_size", "patch_size", "window_size")
 SPECIAL_TOKENS = ("<pad>", "<bos>", "<eos>", "<unk>")
 PAD, BOS, EOS, UNK = range(4)
 
@@ -46,6 +47,8 @@ def check_counts(*, least=1, **counts):
     """
     kind = "a positive whole number" if least else "a whole number, 0 or more"
     for name, count in counts.items():
+        if isinstance(count, torch.Tensor) and not count.ndim:
+            count = count.item()
         is_whole = isinstance(count, Integral) and not isinstance(count, bool)
         if count is not None and not (is_whole and count >= least):
             raise ValueError(f"{name} must be {kind}, got {count!r}")
@@ -54,7 +57,8 @@ def check_counts(*, least=1, **counts):
 def refuse_odd_sizes(*kinds):
     """Let classes of models raise ValueError for a size that is no number of things.
 
-    So their own text, which pages show, has nothing of it.
+    They get numbers of Python, not those of numpy and torch. So their own text, which
+    pages show, has nothing of it.
     """
     for kind in kinds:
         kind.__init__ = _checking(kind.__init__)
@@ -65,9 +69,13 @@ def _checking(build):
 
     @wraps(build)
     def check_and_build(*args, **kwargs):
-        given = parameters.bind(*args, **kwargs).arguments
-        check_counts(**{name: given[name] for name in SIZES if name in given})
-        build(*args, **kwargs)
+        given = parameters.bind(*args, **kwargs)
+        sizes = {
+            name: given.arguments[name] for name in SIZES if name in given.arguments
+        }
+        check_counts(**sizes)
+        given.arguments.update({name: int(size) for name, size in sizes.items()})
+        build(*given.args, **given.kwargs)
 
     return check_and_build
 

@@ -1,12 +1,14 @@
 """Ablation: take a head, or some attention, away while a model runs."""
 
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
+from functools import partial, wraps
 from unittest.mock import patch
 
 import torch
 from torch import nn
 
 from tutorial_lib.data.text import check_counts
+from tutorial_lib.interpret.recording import attending_by
 
 
 @contextmanager
@@ -17,6 +19,7 @@ def ablate_head(projection, head, num_heads):
     here, ``out_proj`` in torch. Raises ValueError for another kind of layer, also one
     whose weight is made anew in each call (weight normalization), for a head that is
     not there, and for a number of heads that the layer cannot have.
+    Within the block torch refuses to copy the model.
     """
     if not isinstance(projection, nn.Linear):
         raise ValueError(
@@ -58,22 +61,20 @@ def attention_knockout(layers, forbidden):
     if not ((forbidden == 0) | (forbidden == 1)).all():
         raise ValueError("forbidden must be True where a query may not attend")
     forbidden = forbidden.bool()
-    layers = [layers] if hasattr(layers, "attend") else list(layers)
+    layers = [*layers] if hasattr(layers, "__iter__") else [layers]
     if not layers:
         raise ValueError("give at least one layer, or nothing is knocked out")
     for layer in layers:
         if isinstance(layer, type):
             raise ValueError(f"{layer.__name__} is a class: give layers of a model")
-        if not callable(getattr(layer, "attend", None)):
+        if not callable(getattr(type(layer), "attend", None)):
             raise ValueError(
                 f"{type(layer).__name__} has no method attend: give layers of the kind "
                 "of MultiHeadAttention, as model.layers[0].attention"
             )
-    idle = set(layers)
-    with ExitStack() as stack:
-        for layer in layers:
-            attend = _attend_without(layer, forbidden, idle)
-            stack.enter_context(patch.object(layer, "attend", attend))
+    idle = {*layers}
+    knocked_out = {*layers}
+    with attending_by(layers, partial(_attend_without, knocked_out, forbidden, idle)):
         yield
     if idle:
         names = ", ".join(type(layer).__name__ for layer in idle)
@@ -83,11 +84,13 @@ def attention_knockout(layers, forbidden):
         )
 
 
-def _attend_without(layer, forbidden, idle):
-    """Return what the layer's ``attend`` does where it is not forbidden."""
-    attend = layer.attend
+def _attend_without(layers, forbidden, idle, attend):
+    """Return what ``attend`` does in these layers where it is not forbidden."""
 
-    def attend_without(Q, K, V, mask=None):
+    @wraps(attend)
+    def attend_without(layer, Q, K, V, mask=None):
+        if layer not in layers:
+            return attend(layer, Q, K, V, mask)
         idle.discard(layer)
         scores = (*Q.shape[:-1], K.shape[-2])  # (batch, head, query, key)
         allowed = ~forbidden.to(Q.device)
@@ -99,12 +102,11 @@ def _attend_without(layer, forbidden, idle):
         except RuntimeError:
             fits = False
         if not fits:
-            axes = "(batch, window, head, query, key)"
-            axes = axes if len(scores) == 5 else "(batch, head, query, key)"
+            more = {3: "", 4: "head, ", 5: "window, head, "}[len(scores)]
             raise ValueError(
-                f"forbidden {tuple(forbidden.shape)} does not fit the scores {axes} = "
-                f"{scores}"
+                f"forbidden {tuple(forbidden.shape)} does not fit the scores "
+                f"(batch, {more}query, key) = {scores}"
             )
-        return attend(Q, K, V, allowed if mask is None else mask & allowed)
+        return attend(layer, Q, K, V, allowed if mask is None else mask & allowed)
 
     return attend_without

@@ -61,6 +61,8 @@ def gradient_times_input(answer, inputs, layer):
         total = answer(inputs).sum()
     if len(vectors) != 1:
         raise ValueError(f"the layer ran {len(vectors)} times, and once is needed")
+    if not total.requires_grad:
+        raise ValueError("the answer has no gradient: leave out inference_mode()")
     (gradient,) = torch.autograd.grad(total, vectors)
     return (gradient * vectors[0]).sum(dim=-1).detach()
 

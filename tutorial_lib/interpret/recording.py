@@ -5,9 +5,12 @@ the model calls. Fused attention never holds its weights, so it is asked for the
 the call; the weights of a softmax are followed until they multiply values.
 """
 
+import math
+import re
 import threading
 import warnings
 from contextlib import ExitStack, contextmanager
+from functools import wraps
 from typing import NamedTuple
 from unittest.mock import patch
 
@@ -33,7 +36,8 @@ LAYERS = ["bilinear", "conv1d", "linear"]
 # Weights that are followed only to name the module that multiplies values by them.
 OTHER_SOFTMAX = ["_masked_softmax", "gumbel_softmax", "softmin"]
 # What may happen to weights between the softmax and the values; weights.mT is a
-# __get__, and weights[:, None] a __getitem__.
+# __get__, and weights[:, None] a __getitem__. Whatever else happens to them makes
+# something else of them, of which nothing is known, though it may multiply values, too.
 STEPS = [
     *["__get__", "__getitem__", "bfloat16", "clone", "contiguous", "detach", "div"],
     *["double", "dropout", "expand", "flatten", "float", "half", "masked_fill"],
@@ -41,14 +45,8 @@ STEPS = [
     *["to", "transpose", "tril", "triu", "type", "type_as", "unflatten", "unsqueeze"],
     *["view", "view_as", "where"],
 ]
-# What makes something else of them, though it may multiply values, too; so does all
-# that is not listed here and keeps their shape, such as pow or cumsum.
-LOSES = [
-    *["add", "as_strided", "cat", "chunk", "index_select", "mean", "narrow", "pad"],
-    *["repeat", "repeat_interleave", "select", "split", "stack", "sub", "unbind"],
-]
-# What has the shape of weights and is none.
-NO_WEIGHTS = ["empty_like", "full_like", "log", "ones_like", "zeros_like"]
+# What takes weights and makes none, as do ones_like and new_zeros.
+NO_WEIGHTS = re.compile("log|new_.*|requires_grad|.*_like")
 
 
 @contextmanager
@@ -72,9 +70,12 @@ def record_attention(model):
 
     A warning names each module with a softmax, or another of torch's fused functions,
     whose weights go another way, such as in pieces or grouped on five axes: it has no
-    map. Weights without a softmax of torch, such as exp over its sum or that of a
-    log-softmax, are not seen, nor is a function that ``torch.compile`` has made, or
-    what goes through numpy: no warning names them.
+    map. It may be no attention, either, such as a mixture of experts. Rows of weights
+    that are transposed after the softmax need not sum to 1. Pieces of weights that
+    multiply values by ``*`` are not seen, since a router's are no attention, nor are
+    weights without a softmax of torch, such as exp over its sum or that of a
+    log-softmax, a function that ``torch.compile`` has made, or what goes through numpy:
+    no warning names them.
 
     Outputs stay the same, but torch's own layers in evaluation leave their fast path,
     which moves the seventh digit, and writes zeros over padding. Raises ValueError if
@@ -90,14 +91,23 @@ def record_attention(model):
     recorder = _Recorder(model)
     begins = register_module_forward_pre_hook(recorder.begin)
     ends = register_module_forward_hook(recorder.end, always_call=True)
-    with ExitStack() as stack:
-        for module in model.modules():
-            if hasattr(module, "attend"):
-                attend = recorder.noted(module, module.attend)
-                stack.enter_context(patch.object(module, "attend", attend))
-        with begins, ends, recorder:
-            yield recorder.maps
+    layers = [layer for layer in model.modules() if hasattr(type(layer), "attend")]
+    with attending_by(layers, recorder.noted), begins, ends, recorder:
+        yield recorder.maps
     recorder.report()
+
+
+@contextmanager
+def attending_by(layers, change):
+    """Let ``change`` give the classes of layers another method ``attend`` in a block.
+
+    The layers stay as they are, and so do copies that are made of them.
+    """
+    methods = {type(layer): type(layer).attend for layer in layers}
+    with ExitStack() as stack:
+        for kind, attend in methods.items():
+            stack.enter_context(patch.object(kind, "attend", change(attend)))
+        yield
 
 
 def _is_compiled(module):
@@ -114,7 +124,8 @@ class _Followed(NamedTuple):
 
     weights: torch.Tensor | None  # without dropout; None: they are not followed further
     softmax: object  # stands for the softmax that they are from
-    batch_and_head: torch.Size | None  # the sizes of these axes, if they were merged
+    size: float  # how many they were; infinite where some have been left out
+    batch_and_head: torch.Size | None = None  # sizes of these axes, if they were merged
 
 
 class _Recorder(TorchFunctionMode):
@@ -150,13 +161,14 @@ class _Recorder(TorchFunctionMode):
         if module in self.names and threading.get_ident() == self.thread:
             self.running.pop()
 
-    def noted(self, module, attend):
-        """Return a module's method ``attend``, noted as its ``forward`` is."""
+    def noted(self, attend):
+        """Return a method ``attend`` that is noted as ``forward`` is."""
 
-        def attend_and_note(*args, **kwargs):
+        @wraps(attend)
+        def attend_and_note(module, *args, **kwargs):
             self.begin(module, args)
             try:
-                return attend(*args, **kwargs)
+                return attend(module, *args, **kwargs)
             finally:
                 self.end(module, args, None)
 
@@ -186,7 +198,7 @@ class _Recorder(TorchFunctionMode):
         elif name in SOFTMAX:
             self.begin_to_follow(result, *args, **kwargs)
         elif name in OTHER_SOFTMAX:
-            self.followed[result] = _Followed(None, object(), None)
+            self.followed[result] = _Followed(None, object(), result.numel())
         else:
             given = _tensors([*args, *kwargs.values()])
             followed = [x for x in given if x in self.followed]
@@ -198,44 +210,53 @@ class _Recorder(TorchFunctionMode):
         if input.ndim > 1 and dim in (-1, input.ndim - 1):
             nothing = input.isneginf().all(dim=-1, keepdim=True)  # to attend to
             weights = result.detach().masked_fill(nothing, 0)
-            self.followed[result] = _Followed(weights, object(), None)
+            self.followed[result] = _Followed(weights, object(), input.numel())
         elif input.ndim > 1:
-            self.followed[result] = _Followed(None, object(), None)
+            self.followed[result] = _Followed(None, object(), input.numel())
 
     def follow(self, tensor, name, function, args, kwargs, result):
         """Go on with a tensor of weights, which is among the arguments."""
         before = self.followed[tensor]
+        given = _tensors([*args, *kwargs.values()])
+        by_layer = any(isinstance(one, torch.nn.Parameter) for one in given)
+        in_place = getattr(function, "__name__", "").partition(".")[0].endswith("_")
+        changed = args[0] if name == "__setitem__" else result
+        is_step = name in STEPS and torch.is_tensor(result)
+        if changed is not tensor and any(changed is arg for arg in args):
+            is_step = False  # x.mul_(weights) makes something of x
         if name in PRODUCTS and any(arg is tensor for arg in _tensors(args)):
             self.multiply(tensor, name, args)
-        elif name in PRODUCTS + OTHER_PRODUCTS:
+        elif name in PRODUCTS + OTHER_PRODUCTS or (name in LAYERS and not by_layer):
             self.miss()
-        elif name in LAYERS:
-            if not any(isinstance(arg, torch.nn.Parameter) for arg in args):
-                self.miss()
-        elif name == "mul" and result.numel() > tensor.numel():
-            if before.weights is not None:
+        elif name in ("mul", "div") and result.numel() > min(
+            before.size, tensor.numel()
+        ):
+            if result.numel() > before.size:
                 self.miss()  # a sum makes attention of it
-        elif before.weights is None or name not in STEPS:
-            for one in _tensors([result]):
-                is_kept = one.is_floating_point() and one.shape == tensor.shape
-                is_kept = is_kept and one is not tensor and name not in NO_WEIGHTS
-                if name in STEPS + LOSES or is_kept:
-                    self.followed[one] = before._replace(weights=None)
         elif name == "dropout":
             self.followed[result] = before
-        elif torch.is_tensor(result):
+        elif is_step and before.weights is not None:
             args = [before.weights if arg is tensor else arg for arg in args]
             weights = function(*args, **kwargs)
             after = before._replace(weights=weights)
             if weights.numel() < tensor.numel():  # weights[:, :, 1:]
-                after = before._replace(weights=None)
+                after = before._replace(weights=None, size=math.inf)
             elif before.weights.ndim == 4 and weights.ndim == 3:
                 after = after._replace(batch_and_head=before.weights.shape[:2])
             self.followed[result] = after
+        elif not NO_WEIGHTS.fullmatch(name):
+            for one in _tensors([changed]):
+                is_kept = one.is_floating_point() and (one is not tensor or in_place)
+                if by_layer:  # over the heads, or else of no weights
+                    is_known = before.weights is not None or name not in LAYERS
+                    is_kept = is_kept and one.shape == tensor.shape and is_known
+                if is_kept:
+                    size = before.size if one.numel() >= tensor.numel() else math.inf
+                    self.followed[one] = before._replace(weights=None, size=size)
 
     def multiply(self, tensor, name, args):
         """Keep a tensor of weights that multiplies values, if keys are summed over."""
-        weights, softmax, sizes = self.followed[tensor]
+        weights, softmax, _, sizes = self.followed[tensor]
         place = [one is tensor for one in _tensors(args)].index(True)
         if weights is not None and name == "einsum":
             weights = _in_einsum(weights, args, place)
@@ -304,8 +325,8 @@ class _Recorder(TorchFunctionMode):
             )
         if names:
             warnings.warn(
-                "the maps are not of all attention: the weights of a softmax could not "
-                f"be followed in {names}",
+                "the maps may not be of all attention: the weights of a softmax could "
+                f"not be followed in {names}",
                 stacklevel=4,
             )
 
