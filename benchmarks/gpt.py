@@ -366,7 +366,7 @@ def ways_to_write(models, length, texts):
     first = torch.zeros(texts, 1, dtype=torch.long)
 
     def cached(model):
-        generate(model, first, KVCache(), sample, max_new_tokens=length, eos=-1)
+        generate(model, first, KVCache(), sample, max_new_tokens=length)
 
     @torch.no_grad()
     def recomputed(model):

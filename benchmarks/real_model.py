@@ -27,7 +27,6 @@ KEY = "cache", "new_tokens", "round"
 PROMPT = "The lighthouse keeper unlocked the door and"
 LENGTHS = 50, 200  # new tokens
 ROUNDS = 3
-NO_TOKEN = -1  # no text ends early
 
 
 class WithoutCache:
@@ -56,7 +55,7 @@ def continued(model, prompt, cache, new_tokens):
         generator = WithoutCache(model)
         state = prompt[:, :0]
     tokens = generate(
-        generator, prompt, state, greedy, max_new_tokens=new_tokens, eos=NO_TOKEN
+        generator, prompt, state, greedy, max_new_tokens=new_tokens, eos=None
     )
     return tokens, clock.seconds()
 

@@ -4,6 +4,7 @@ An example chapter that exists only for the tests stands beside the book's.
 """
 
 import ast
+import asyncio
 import functools
 import importlib
 import itertools
@@ -78,15 +79,19 @@ def tags(cell):
     return cell.metadata.get("tags", [])
 
 
-def executed(notebook):
-    """Run a notebook in a kernel and return it."""
+def executed(notebook, folder=ROOT / "notebooks"):
+    """Run a notebook in a kernel and return it.
+
+    The event loop is its own. In one that clients share, a socket may be taken for an
+    earlier one of the same number, and replies are seen when the time is over.
+    """
     client = NotebookClient(
         notebook,
         config=connection(),
-        resources={"metadata": {"path": str(ROOT / "notebooks")}},
+        resources={"metadata": {"path": str(folder)}},
         timeout=300,
     )
-    return client.execute()
+    return asyncio.run(client.async_execute())
 
 
 def text_of(cell):

@@ -6,11 +6,10 @@ import html
 import nbformat
 import pytest
 import torch
-from nbclient import NotebookClient
+from exercise_chapters import executed
 from nbclient.exceptions import CellExecutionError
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
-from tools.notebooks import connection
 from tutorial_lib.installed import SMOLLM2, MissingModelError
 from tutorial_lib.notebook import claim, unfolded
 from tutorial_lib.notebook.folds import folded
@@ -80,13 +79,7 @@ def write_notebook(path, cells, outputs):
 
 
 def run_in(folder, cells):
-    client = NotebookClient(
-        new_notebook(cells=cells),
-        config=connection(),
-        resources={"metadata": {"path": str(folder)}},
-        timeout=100,
-    )
-    return client.execute()
+    return executed(new_notebook(cells=cells), folder)
 
 
 @pytest.fixture(scope="module")

@@ -424,6 +424,8 @@ def test_colors_lie_where_the_weights_do_and_what_is_outlined_is_one_box():
             r"\[2, 1, 2, 2, 2\]: not alike",
         ),
         (lambda: show_images(torch.rand(2, 4, 5, 3)), r"got \(4, 5, 3"),
+        (lambda: show_images(255 * torch.ones(1, 3, 5, 5)), "divide bytes by 255"),
+        (lambda: show_images(torch.rand(1, 4, 4), [-torch.ones(2, 2)]), "negative"),
     ],
 )
 def test_a_chart_of_nothing_or_of_what_does_not_fit_is_refused(show, message):

@@ -253,7 +253,7 @@ def test_warmup_rises_in_a_line_and_the_cosine_falls_to_0():
     assert [schedule(step) for step in (4, 6, 8, 10)] == pytest.approx(fall)
     assert [schedule(step) for step in (12, 20)] == [0, 0]
     assert warmup_cosine(0, 10)(0) == 1
-    with pytest.raises(ValueError, match="less than steps: 5 of 5"):
+    with pytest.raises(ValueError, match="from 0 to below steps: 5 of 5"):
         warmup_cosine(5, 5)
 
 

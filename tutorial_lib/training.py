@@ -115,7 +115,7 @@ def warmup_cosine(warmup, steps):
     equation 5, without restarts.
     """
     if not 0 <= warmup < steps:
-        raise ValueError(f"warmup must be less than steps: {warmup} of {steps}")
+        raise ValueError(f"warmup must be from 0 to below steps: {warmup} of {steps}")
 
     def factor(step):
         if step < warmup:

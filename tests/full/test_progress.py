@@ -1,5 +1,6 @@
 """The progress bar: seen where somebody looks, and gone when it is done."""
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -113,7 +114,7 @@ def test_a_notebook_shows_a_widget_and_keeps_nothing_of_it(notebook):
         return handle(message, cell, index)
 
     client.process_message = listen
-    client.execute()
+    asyncio.run(client.async_execute())
     assert any("application/vnd.jupyter.widget-view+json" in data for data in shown)
     kept = [one.data for one in content.cells[0].outputs if "data" in one]
     assert kept == [{}]

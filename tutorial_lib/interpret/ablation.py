@@ -19,7 +19,8 @@ def ablate_head(projection, head, num_heads):
     here, ``out_proj`` in torch. Raises ValueError for another kind of layer, also one
     whose weight is made anew in each call (weight normalization), for a head that is
     not there, and for a number of heads that the layer cannot have.
-    Within the block torch refuses to copy the model.
+    Within the block torch refuses to copy the model; a state_dict that is saved there
+    has the zeros, and weights that are loaded there are lost.
     """
     if not isinstance(projection, nn.Linear):
         raise ValueError(

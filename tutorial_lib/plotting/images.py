@@ -19,11 +19,12 @@ def show_images(
     column) of patches for each image, or None for one that is shown as it is: where
     they lie a photograph keeps its colors, gray and dark elsewhere, and the paper
     behind ink turns blue. ``outline`` are tables (row, column) or None for each image,
-    True in patches that get a frame. ``boxes`` are framed as well, for each image
-    (box, 4): the center's x and y, width and height, as fractions of the image. On dark
-    pages ink turns around, and so do colors on mostly white paper; other colored images
-    are photographs and stay. Raises ValueError for images of another shape, and unless
-    there are as many of all that is given.
+    of booleans: one frame goes around all that are True. ``boxes`` are framed, too,
+    each (box, 4): the center's x and y, width and height, as fractions of the image. On
+    dark pages ink turns around, and so do colors on mostly white paper; other colored
+    images are photographs and stay. Raises ValueError for images of another shape,
+    colors outside 0 to 1, negative weights, and unless there are as many of all that is
+    given.
     """
     images = [array(image) for image in images]
     none = [None] * len(images)
@@ -53,6 +54,12 @@ def _check(images, beside):
     for shape in (image.shape for image in images):
         if len(shape) not in (2, 3) or (len(shape) == 3 and shape[0] != 3):
             raise ValueError(f"images are (height, width) or (3, …), got {shape}")
+    for image in images:
+        if image.ndim == 3 and not (image.min() > -1e-4 and image.max() < 1 + 1e-4):
+            raise ValueError("colors are from 0 to 1: divide bytes by 255")
+    for weights in beside[0]:
+        if weights is not None and not array(weights).min() > -1e-4:
+            raise ValueError("weights of patches must not be negative or NaN")
 
 
 def _draw(ax, image, weights, outline, boxes):
