@@ -54,9 +54,7 @@ def continued(model, prompt, cache, new_tokens):
     else:
         generator = WithoutCache(model)
         state = prompt[:, :0]
-    tokens = generate(
-        generator, prompt, state, greedy, max_new_tokens=new_tokens, eos=None
-    )
+    tokens = generate(generator, prompt, state, greedy, max_new_tokens=new_tokens)
     return tokens, clock.seconds()
 
 

@@ -9,10 +9,10 @@ import torch
 from tutorial_lib.attention import AdditiveAttention, MultiHeadAttention
 from tutorial_lib.attention_only import AttentionOnly
 from tutorial_lib.bert import Bert
-from tutorial_lib.data.text import SIZES
 from tutorial_lib.gpt import GPT
 from tutorial_lib.llama import GroupedQueryAttention, Llama
 from tutorial_lib.position import SinusoidalEncoding
+from tutorial_lib.sizes import SIZES
 from tutorial_lib.transformer import Block, TransformerDecoder, TransformerEncoder
 from tutorial_lib.vit import VisionTransformer
 from tutorial_lib.windows import SwinBlock

@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from einops import rearrange
 from torch import nn
 
-from tutorial_lib.data.text import refuse_odd_sizes
+from tutorial_lib.sizes import refuse_odd_sizes
 
 
 def nadaraya_watson(queries, keys, values, kernel):

@@ -7,8 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from tutorial_lib.data.text import refuse_odd_sizes
 from tutorial_lib.masks import padding_mask
+from tutorial_lib.sizes import refuse_odd_sizes
 from tutorial_lib.transformer import EncoderLayer
 
 

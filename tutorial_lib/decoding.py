@@ -16,8 +16,9 @@ from typing import NamedTuple
 import torch
 import torch.nn.functional as F
 
-from tutorial_lib.data.text import BOS, EOS, check_counts, pad
+from tutorial_lib.data.text import BOS, EOS, pad
 from tutorial_lib.notebook import progress_bar
+from tutorial_lib.sizes import check_counts
 
 
 def _check_prompt(tokens, state=()):

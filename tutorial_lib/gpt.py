@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from tutorial_lib.attention import CausalSelfAttention
-from tutorial_lib.data.text import refuse_odd_sizes
+from tutorial_lib.sizes import refuse_odd_sizes
 from tutorial_lib.transformer import FeedForward
 
 

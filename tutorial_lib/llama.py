@@ -10,8 +10,8 @@ import torch.nn.functional as F
 from torch import nn
 
 from tutorial_lib.attention import MultiHeadAttention
-from tutorial_lib.data.text import refuse_odd_sizes
 from tutorial_lib.position import apply_rope, frequencies
+from tutorial_lib.sizes import refuse_odd_sizes
 
 
 class RMSNorm(nn.Module):

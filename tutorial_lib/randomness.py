@@ -7,11 +7,12 @@ from numbers import Integral
 import numpy
 import torch
 
+from tutorial_lib.sizes import number_in
+
 
 def seed(number):
     """Seed every generator with the same whole number, or raise ValueError."""
-    if isinstance(number, torch.Tensor) and not number.ndim:
-        number = number.item()
+    number = number_in(number)
     if not isinstance(number, Integral):
         raise ValueError(f"a seed is a whole number, got {number!r}")
     number = int(number)  # a number of numpy, too

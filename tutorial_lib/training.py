@@ -17,9 +17,9 @@ import torch.nn.functional as F
 from torch import nn
 from torch.optim.lr_scheduler import LambdaLR
 
-from tutorial_lib.data.text import check_counts
 from tutorial_lib.notebook import progress_bar
 from tutorial_lib.randomness import seeded
+from tutorial_lib.sizes import check_counts
 
 MAX_GRAD_NORM = 1.0
 History = namedtuple("History", "losses")  # one a step: the mean over its batch

@@ -8,9 +8,9 @@ import torch
 from torch import nn
 
 from tutorial_lib.attention import MultiHeadAttention
-from tutorial_lib.data.text import refuse_odd_sizes
 from tutorial_lib.masks import causal_mask, padding_mask
 from tutorial_lib.position import SinusoidalEncoding
+from tutorial_lib.sizes import refuse_odd_sizes
 
 
 class FeedForward(nn.Module):

@@ -10,7 +10,7 @@ from einops import rearrange
 from torch import nn
 
 from tutorial_lib.attention import MultiHeadAttention, masked_softmax
-from tutorial_lib.data.text import refuse_odd_sizes
+from tutorial_lib.sizes import refuse_odd_sizes
 from tutorial_lib.transformer import FeedForward
 
 

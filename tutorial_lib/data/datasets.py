@@ -20,9 +20,9 @@ from tutorial_lib.data.text import (
     Batches,
     SentencePair,
     Vocabulary,
-    check_counts,
     tokenize,
 )
+from tutorial_lib.sizes import check_counts
 
 MIN_COUNTS = {"grammar": 1, "tatoeba": 2, "multi30k": 5}
 CLOTHES = (

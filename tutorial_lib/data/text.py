@@ -5,23 +5,20 @@ A token is a word or a punctuation mark. One that the vocabulary lacks becomes
 stands between ``<bos>`` and ``<eos>``.
 """
 
-import inspect
 import math
 import random
 import re
 import unicodedata
 from collections import Counter
 from dataclasses import dataclass
-from functools import wraps
 from numbers import Integral
 from typing import NamedTuple
 
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
-# Sizes of models and of attention layers.
-SIZES = ("vocab_size", "d_model", "num_heads", "num_kv_heads", "num_layers", "d_ff")
-SIZES += ("max_tokens", "num_classes", "image_size", "patch_size", "window_size")
+from tutorial_lib.sizes import check_counts, number_in
+
 SPECIAL_TOKENS = ("<pad>", "<bos>", "<eos>", "<unk>")
 PAD, BOS, EOS, UNK = range(4)
 
@@ -38,46 +35,6 @@ _TOKENS = {
         + _COMMON
     ),
 }
-
-
-def check_counts(*, least=1, **counts):
-    """Raise ValueError for a number of things, given by name, that cannot be one.
-
-    It must be a whole number of at least ``least``, 0 or 1; None asks for nothing.
-    """
-    kind = "a positive whole number" if least else "a whole number, 0 or more"
-    for name, count in counts.items():
-        if isinstance(count, torch.Tensor) and not count.ndim:
-            count = count.item()
-        is_whole = isinstance(count, Integral) and not isinstance(count, bool)
-        if count is not None and not (is_whole and count >= least):
-            raise ValueError(f"{name} must be {kind}, got {count!r}")
-
-
-def refuse_odd_sizes(*kinds):
-    """Let classes of models raise ValueError for a size that is no number of things.
-
-    They get numbers of Python, not those of numpy and torch. So their own text, which
-    pages show, has nothing of it.
-    """
-    for kind in kinds:
-        kind.__init__ = _checking(kind.__init__)
-
-
-def _checking(build):
-    parameters = inspect.signature(build)
-
-    @wraps(build)
-    def check_and_build(*args, **kwargs):
-        given = parameters.bind(*args, **kwargs)
-        sizes = {
-            name: given.arguments[name] for name in SIZES if name in given.arguments
-        }
-        check_counts(**sizes)
-        given.arguments.update({name: int(size) for name, size in sizes.items()})
-        build(*given.args, **given.kwargs)
-
-    return check_and_build
 
 
 @dataclass(frozen=True)
@@ -168,8 +125,7 @@ class Vocabulary:
         for what is no token's id.
         """
         ids = ids.tolist() if hasattr(ids, "tolist") else [*ids]
-        for i in ids:
-            i = i.item() if isinstance(i, torch.Tensor) else i
+        for i in map(number_in, ids):
             if not isinstance(i, Integral) or i not in range(len(self.tokens)):
                 raise ValueError(f"no token has the id {i}")
         ids = [int(i) for i in ids]

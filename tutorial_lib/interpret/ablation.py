@@ -7,8 +7,8 @@ from unittest.mock import patch
 import torch
 from torch import nn
 
-from tutorial_lib.data.text import check_counts
 from tutorial_lib.interpret.recording import attending_by
+from tutorial_lib.sizes import check_counts
 
 
 @contextmanager
