@@ -45,6 +45,7 @@ NAMES = (
     "fixed context",
     "attention",
     "fixed context, dropout",
+    "fixed context 256",
     "fixed context 256, dropout",
 )
 KEY = "model", "pairs", "steps", "learning_rate", "seed"

@@ -51,6 +51,10 @@ def quotes_of_learning_curves():
     yield "05", "closing", f"To get {few} of the sentences with two clauses right,"
     yield "05", "closing", "took 12,000 training pairs, and attention 1,500."
     assert larger[6000] < few <= larger[12000] and max(fixed.values()) < few
+    wider = learning_curve("fixed context 256")
+    assert wider[12000] < few
+    for pairs, score in wider.items():
+        assert fixed[pairs] < score <= larger[pairs]
     short = {"steps": "658", "seed": "0", "learning_rate": "0.005", "pairs": "6000"}
     [quick] = RESULTS.read(BENCHMARKS, "one_vector.csv", model="attention", **short)
     slow = {**short, "steps": "2632", "model": "fixed context 256, dropout"}
@@ -61,7 +65,7 @@ def quotes_of_learning_curves():
     told = f"gets {larger[6000]:.2f} after {best['seconds']}."
     yield "06", "compare-rule", told
     attention = learning_curve("attention")
-    for curve in (fixed, larger, attention):
+    for curve in (fixed, wider, larger, attention):
         points = [f"{curve[pairs]:.2f}" for pairs in sorted(curve)]
         yield "05", "curves", f"[{', '.join(points)}]"
 

@@ -154,8 +154,9 @@ class Transformer(nn.Module):
 
     def encode(self, source, lengths):
         """Return the state before the first token: no tokens, and the source."""
+        no_tokens = source[:, :0]  # (batch, 0)
         source_mask = padding_mask(lengths, source.shape[1])  # (batch, 1, key)
-        return source[:, :0], self.encoder(source, lengths), source_mask
+        return no_tokens, self.encoder(source, lengths), source_mask
 
     def decode_step(self, tokens, state):
         """Return the logits (batch, vocab) after the new tokens, and the new state."""
