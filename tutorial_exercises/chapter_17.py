@@ -1,4 +1,4 @@
-"""Exercises of chapter 17: generalized IoU, greedy matching, raster order."""
+"""Exercises of chapter 17: GIoU, greedy matching, raster order, where queries attend."""
 
 import itertools
 
@@ -250,4 +250,101 @@ You begin at the bottom. Raster order begins at the top.
     (top[i].item(), left[i].item()) → (-top[i].item(), left[i].item())
 right:
     (top[i].item(), left[i].item()) → (top[i], left[i])
+"""
+
+
+@Exercise("17.4", "Where each query attends", axes="image query xy")
+def attention_centers(weights, side):
+    """Return the center of mass of each query's attention: x and y, from 0 to 1."""
+    maps = weights.mean(dim=1)  # (image, query, patch)
+    grid = maps.unflatten(-1, (side, side))  # (image, query, row, column)
+    positions = (torch.arange(side) + 0.5) / side  # of columns, and of rows
+    x = (grid.sum(dim=-2) * positions).sum(dim=-1)
+    y = (grid.sum(dim=-1) * positions).sum(dim=-1)
+    return torch.stack([x, y], dim=-1)
+
+
+@attention_centers.oracle
+def _(weights, side):
+    images, heads, queries, _ = weights.shape
+    centers = torch.zeros(images, queries, 2)
+    for image in range(images):
+        for query in range(queries):
+            for row, column in itertools.product(range(side), repeat=2):
+                weight = weights[image, :, query, row * side + column].sum() / heads
+                centers[image, query, 0] += weight * (column + 0.5) / side
+                centers[image, query, 1] += weight * (row + 0.5) / side
+    return centers
+
+
+def random_weights(*shape):
+    """Return attention weights (image, head, query, patch), some of them large."""
+    return (3 * torch.randn(*shape)).softmax(dim=-1)
+
+
+@attention_centers.cases
+def _():
+    one_patch = torch.eye(9)[2].view(1, 1, 1, 9)
+    yield "all weight on the patch at the top right", one_patch, 3
+    two_heads = torch.tensor([[0.0, 0.75, 0.0, 0.25], [0.0, 0.5, 0.0, 0.5]])
+    yield "two heads that attend to the right column", two_heads.view(1, 2, 1, 4), 2
+    three = torch.tensor([0.5, 0.2, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.3])
+    yield "three patches of 3 × 3 with different weights", three.view(1, 1, 1, 9), 3
+    yield "several images, heads and queries", random_weights(3, 4, 5, 36), 6
+    yield "as many images as heads and queries", random_weights(3, 3, 3, 16), 4
+
+
+attention_centers.hints = """
+- Three steps: the mean of the heads, a grid of patches, and on it the mean column and
+  the mean row.
+- `weights.mean(dim=1)` is (image, query, patch). With `.unflatten(-1, (side, side))` its
+  last two axes are row and column.
+- Summed over the rows, a map tells how much weight each column gets. Multiply this by the
+  columns' centers, `(torch.arange(side) + 0.5) / side`, and add up: that is x.
+- y is the same for rows. `torch.stack([x, y], dim=-1)` puts both together.
+"""
+
+attention_centers.mistakes = """
+You have swapped x and y. x says how far to the right, so it is the mean over columns; y
+is the mean over rows.
+    torch.stack([x, y], dim=-1) → torch.stack([y, x], dim=-1)
+    (side, side)) → (side, side)).mT
+You add up the heads. Take their mean.
+    weights.mean(dim=1) → weights.sum(dim=1)
+You read one head. Take the mean of all heads.
+    weights.mean(dim=1) → weights[:, 0]
+    weights.mean(dim=1) → weights[:, -1]
+You take the largest weight of the heads. Take their mean.
+    weights.mean(dim=1) → weights.amax(dim=1)
+You average over images. The heads are axis 1.
+    weights.mean(dim=1) → weights.mean(dim=0)
+You average over queries. The heads are axis 1.
+    weights.mean(dim=1) → weights.mean(dim=2)
+You average over the images, too. Each scene has its own centers.
+    weights.mean(dim=1) → weights.mean(dim=(0, 1), keepdim=True)[0]
+    torch.stack([x, y], dim=-1) → torch.stack([x, y], dim=-1).mean(dim=0)
+A patch's position is its center, half a patch right of its left edge and below its top.
+    (torch.arange(side) + 0.5) → torch.arange(side)
+The first patch does not lie at 0, nor the last at 1: their centers are half a patch from
+the edges.
+    (torch.arange(side) + 0.5) / side → torch.linspace(0, 1, side)
+You take the right and bottom edges of the patches. Take their centers: add 0.5, not 1.
+    (torch.arange(side) + 0.5) → (torch.arange(side) + 1)
+You count in patches. Divide by the side, so that the image goes from 0 to 1.
+    (torch.arange(side) + 0.5) / side → torch.arange(side) + 0.5
+    (torch.arange(side) + 0.5) / side → 1.0 * torch.arange(side)
+You take the patch with the largest weight. The center of mass is a mean over all patches.
+    maps = weights.mean(dim=1) → maps = weights.mean(dim=1)
+        maps = torch.eye(side * side)[maps.argmax(dim=-1)]
+You take means where sums are asked for. The weights of a query already add up to 1.
+    (grid.sum(dim=-2) * positions).sum(dim=-1) → (grid.sum(dim=-2) * positions).mean(dim=-1)
+    and (grid.sum(dim=-1) * positions).sum(dim=-1) → (grid.sum(dim=-1) * positions).mean(dim=-1)
+    x = (grid.sum(dim=-2) → x = (grid.mean(dim=-2)
+    and y = (grid.sum(dim=-1) → y = (grid.mean(dim=-1)
+Your y grows upwards. As in boxes, it is 0 at the top.
+    torch.stack([x, y], dim=-1) → torch.stack([x, 1 - y], dim=-1)
+right:
+    x = (grid.sum(dim=-2) * positions).sum(dim=-1) → x = (grid * positions).sum(dim=(-2, -1))
+    and y = (grid.sum(dim=-1) * positions).sum(dim=-1) → y = (grid * positions[:, None]).sum(dim=(-2, -1))
+    x = (grid.sum(dim=-2) * positions).sum(dim=-1) → x = grid.sum(dim=-2) @ positions
 """
