@@ -13,6 +13,7 @@ from pathlib import Path
 
 import nbformat
 import torch
+import zmq
 from nbclient import NotebookClient
 
 import tutorial_exercises
@@ -80,18 +81,36 @@ def tags(cell):
 
 
 def executed(notebook, folder=ROOT / "notebooks"):
-    """Run a notebook in a kernel and return it.
-
-    The event loop is its own. In one that clients share, a socket may be taken for an
-    earlier one of the same number, and replies are seen when the time is over.
-    """
+    """Run a notebook in a kernel and return it."""
     client = NotebookClient(
         notebook,
         config=connection(),
         resources={"metadata": {"path": str(folder)}},
         timeout=300,
     )
-    return asyncio.run(client.async_execute())
+    return asyncio.run(execute(client))
+
+
+async def execute(client):
+    """Let nbclient execute its notebook, and see to it that no reply is overlooked."""
+    looking = asyncio.create_task(look_for_replies(client))
+    try:
+        return await client.async_execute()
+    finally:
+        looking.cancel()
+
+
+async def look_for_replies(client):
+    """Ask the sockets of a client once a second whether something has come.
+
+    A socket of zmq announces that once. If anybody asks for its events just then,
+    nbclient hears nothing, and finds the reply when the time of the cell is over.
+    """
+    while True:
+        await asyncio.sleep(1)
+        if client.kc is not None and client.kc.channels_running:
+            for channel in (client.kc.shell_channel, client.kc.iopub_channel):
+                channel.socket.get(zmq.EVENTS)
 
 
 def text_of(cell):

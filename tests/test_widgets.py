@@ -1,12 +1,16 @@
 """Controls above a picture: what they are, what they draw, and what stands without."""
 
 import ast
+import asyncio
 
 import numpy as np
 import pytest
-from exercise_chapters import executed, text_of
+import zmq
+from exercise_chapters import execute, executed, text_of
+from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook
 
+from tools.notebooks import connection
 from tutorial_lib.notebook import explore
 from tutorial_lib.notebook.widgets import VIEW, _sentence
 
@@ -230,3 +234,27 @@ def test_bounds_may_be_numbers_of_numpy(capsys, monkeypatch):
     monkeypatch.setenv("TUTORIAL_WIDGETS", "off")
     explore(lambda number: number, number=(np.int64(1), np.int64(3)))
     assert "you can freely change: number." in capsys.readouterr().out
+
+
+def test_a_reply_is_seen_though_somebody_else_asked_for_the_events_of_its_socket():
+    client = NotebookClient(
+        new_notebook(cells=[new_code_cell("import time; time.sleep(0.2)")]),
+        config=connection(),
+        timeout=60,
+    )
+
+    async def ask_all_the_time():
+        while True:
+            await asyncio.sleep(0)
+            if client.kc is not None and client.kc.channels_running:
+                asked = zmq.Socket.shadow(client.kc.shell_channel.socket.underlying)
+                asked.get(zmq.EVENTS)
+
+    async def run():
+        asking = asyncio.create_task(ask_all_the_time())
+        try:
+            await asyncio.wait_for(execute(client), timeout=30)
+        finally:
+            asking.cancel()
+
+    asyncio.run(run())
